@@ -1,0 +1,1 @@
+"""Bytes on disk: events, frames, logs, attachments, recovery. Knows no actor."""

@@ -1,0 +1,300 @@
+"""Reading events out of a log: by its owner's threads, and by processes that do not own it.
+
+Reading takes no lock, changes nothing and streams: memory depends on the largest frame, not on the log.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from .errors import CorruptionError, SessionDeletedError
+from .events import Event, decode_keys, decode_payload
+from .format import (
+    FRAME_HEADER_SIZE,
+    HEAD_MARK_SIZE,
+    KIND_EVENTS,
+    KIND_SEAL,
+    FormatKeys,
+    Frame,
+    Head,
+    Receipt,
+    SessionHeader,
+    parse_frame,
+    parse_mark,
+    payload_digest,
+)
+from .recovery import VERIFY_TAIL_BYTES, Reason, judge, read_receipt
+from .scan import walk_chain
+from .vfs import close_quietly, sync_if_possible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .index import FrameIndex
+    from .vfs import Directory, File, FileSystem
+
+T = TypeVar("T")
+
+LOG_NAME: Final = "log"
+LOCK_NAME: Final = "lock"
+READ_CHUNK_BYTES: Final = 128 * 1024
+_NOT_A_FILE: Final = frozenset({errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV})
+
+
+class SharedFile:
+    """A file that closes when its last user has released it. The creator is the first user."""
+
+    __slots__ = ("_count", "_lock", "file")
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self._count = 1
+        self._lock = threading.Lock()
+
+    def acquire(self) -> bool:
+        """Become a user; False if the file is closed already."""
+        with self._lock:
+            if self._count == 0:
+                return False
+            self._count += 1
+            return True
+
+    def release(self) -> None:
+        """Stop being a user."""
+        with self._lock:
+            self._count -= 1
+            last = self._count == 0
+        if last:
+            self.file.close()
+
+
+class LogView:
+    """What reading one open log needs, from any number of threads: each has a `head` it may read up to."""
+
+    __slots__ = ("index", "keys", "session_id", "shared")
+
+    def __init__(self, shared: SharedFile, keys: FormatKeys, index: FrameIndex, session_id: str) -> None:
+        self.shared = shared
+        self.keys = keys
+        self.index = index
+        self.session_id = session_id
+
+    def events(self, start: int, stop: int, head: Head) -> Iterator[Event]:
+        """Yield the events at `start` up to `stop`, which must be within `head`.
+
+        The caller holds the shared file for as long as it iterates.
+
+        Raises:
+            CorruptionError: what stands there is damaged or gone.
+        """
+        for first, events in self._batches(start, head, decode_payload):
+            if first >= stop:
+                return
+            if first < start or first + len(events) > stop:
+                yield from events[max(start - first, 0) : stop - first]
+            else:
+                yield from events
+
+    def keys_from(self, start: int, head: Head) -> Iterator[tuple[int, str]]:
+        """Yield position and key of each event from `start` on that has a key."""
+        for first, keys in self._batches(start, head, decode_keys):
+            for index, key in enumerate(keys):
+                if key is not None and first + index >= start:
+                    yield first + index, key
+
+    def _batches(
+        self, start: int, head: Head, decode: Callable[[bytes], list[T]]
+    ) -> Iterator[tuple[int, list[T]]]:
+        """Yield the frames from the one that holds `start` on: first position, decoded events."""
+        file = self.shared.file
+        offset, position = self.index.find(start)
+        link: int | None = None
+        chunk, base = b"", offset
+        while offset < head.end:
+            at = offset - base
+            if at + FRAME_HEADER_SIZE > len(chunk):
+                chunk, base, at = file.pread(min(READ_CHUNK_BYTES, head.end - offset), offset), offset, 0
+            frame = self._frame(chunk, at, offset, position, link, head)
+            if frame.kind == KIND_EVENTS and frame.next_position > start:
+                at += FRAME_HEADER_SIZE
+                payload = chunk[at : at + frame.payload_length]
+                if len(payload) < frame.payload_length:
+                    payload = file.pread(frame.payload_length, frame.payload_offset)
+                yield position, self._decode(frame, payload, decode)
+            offset, position, link = frame.end, frame.next_position, frame.header_check
+
+    def _frame(
+        self, chunk: bytes, at: int, offset: int, position: int, link: int | None, head: Head
+    ) -> Frame:
+        path = self.shared.file.path
+        frame = None
+        if len(chunk) - at >= FRAME_HEADER_SIZE:
+            frame = parse_frame(self.keys, chunk, at, offset, path)
+        if frame is None:
+            raise CorruptionError(path, offset, position, "an acknowledged frame is damaged or gone")
+        if (
+            frame.first_position != position
+            or frame.end > head.end
+            or (link is not None and frame.previous != link)
+        ):
+            raise CorruptionError(path, offset, position, "this frame does not follow the one before it")
+        return frame
+
+    def _decode(self, frame: Frame, payload: bytes, decode: Callable[[bytes], list[T]]) -> list[T]:
+        path = self.shared.file.path
+        if len(payload) < frame.payload_length or payload_digest(self.keys, payload) != frame.digest:
+            raise CorruptionError(
+                path, frame.offset, frame.first_position, "the payload of a frame is damaged"
+            )
+        try:
+            events = decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise CorruptionError(
+                path,
+                frame.offset,
+                frame.first_position,
+                f"the events of a frame cannot be decoded: {error}",
+            ) from error
+        if len(events) != frame.event_count:
+            raise CorruptionError(
+                path,
+                frame.offset,
+                frame.first_position,
+                f"a frame holds {len(events)} events where its header says {frame.event_count}",
+            )
+        return events
+
+
+class LogReader:
+    """A log that this process reads without owning it.
+
+    Attributes:
+        head: how far it has read; never more than is on stable storage.
+        last: the frame that ends there.
+        header: of the session.
+        receipt: of the seal, None while unsealed.
+        reason: `clean`, or why the owner-to-be will cut off a tail behind `head`.
+        tail_bytes: size of that tail.
+        view: for reading events.
+    """
+
+    head: Head
+    last: Frame
+    header: SessionHeader
+    receipt: Receipt | None
+    reason: Reason
+    tail_bytes: int
+    view: LogView
+
+    def __init__(self, fs: FileSystem, directory: Directory, session_id: str, *, full: bool = False) -> None:
+        """Open and judge a log; the directory may be closed afterwards.
+
+        Raises:
+            CorruptionError: damaged.
+            UpgradeRequiredError: written by a newer version.
+            OSError: it cannot be read.
+        """
+        self._fs = fs
+        mark = read_mark_bytes(directory)
+        file = open_log_file(directory)
+        try:
+            found = judge(directory, file, mark, session_id, full=full)
+            self.head, self.header, self.receipt = found.head, found.header, found.receipt
+            self.reason, self.tail_bytes = found.reason, found.tail_end - found.head.end
+            self.last = found.last
+            self._identity = file.stat().identity
+            self.view = LogView(SharedFile(file), found.keys, found.index, session_id)
+            known = parse_mark(found.keys, mark)
+            if known is None or known.end < self.head.end:
+                self._make_durable(self.last)
+        except BaseException:
+            file.close()
+            raise
+
+    def refresh(self) -> bool:
+        """Look for events that the owner appended since; True if there are some, or a seal.
+
+        Raises:
+            SessionDeletedError: the log was deleted or replaced.
+            CorruptionError: what had been read is no longer there.
+        """
+        file, before = self.view.shared.file, self.head
+        found = self._fs.stat(file.path)
+        if found is None or found.identity != self._identity:
+            raise SessionDeletedError(self.header.session_id, file.path)
+        self._check_frame(self.last)
+        if self.receipt is not None:
+            return False
+        chain = walk_chain(
+            file,
+            self.view.keys,
+            before,
+            found.size_bytes,
+            self.view.index,
+            found.size_bytes - VERIFY_TAIL_BYTES,
+        )
+        if chain.last is None:
+            return False
+        self._make_durable(chain.last)
+        if chain.last.kind == KIND_SEAL:
+            self.receipt = read_receipt(file, chain.last)
+        self.last, self.head = chain.last, chain.head
+        return True
+
+    def close(self) -> None:
+        """Close the file, once nobody iterates any more."""
+        self.view.shared.release()
+
+    def _make_durable(self, last: Frame) -> None:
+        """Sync what the owner may have written but not synced, before anybody is shown it."""
+        sync_if_possible(self.view.shared.file)
+        self._check_frame(last)
+
+    def _check_frame(self, last: Frame) -> None:
+        file = self.view.shared.file
+        data = file.pread(FRAME_HEADER_SIZE, last.offset)
+        if (
+            len(data) < FRAME_HEADER_SIZE
+            or parse_frame(self.view.keys, data, 0, last.offset, file.path) != last
+        ):
+            raise CorruptionError(
+                file.path,
+                last.offset,
+                last.first_position,
+                "a frame that had been read is no longer there",
+            )
+
+
+def open_log_file(directory: Directory, *, write: bool = False) -> File:
+    """Open the log of a session.
+
+    Raises:
+        CorruptionError: there is none, or something else stands in its place.
+        OSError: it cannot be opened.
+    """
+    path = f"{directory.path}/{LOG_NAME}"
+    found = directory.stat(LOG_NAME)
+    if found is None:
+        raise CorruptionError(path, 0, 0, "the log is missing")
+    try:
+        return directory.open(LOG_NAME, write=write)
+    except OSError as error:
+        if error.errno in _NOT_A_FILE:
+            raise CorruptionError(path, 0, 0, "this is not a regular file") from error
+        raise
+
+
+def read_mark_bytes(directory: Directory) -> bytes:
+    """Return the start of the lock file, where the head mark is; nothing if it cannot be read."""
+    file = None
+    try:
+        file = directory.open(LOCK_NAME)
+        return file.pread(HEAD_MARK_SIZE, 0)
+    except OSError:
+        return b""
+    finally:
+        close_quietly(file)
