@@ -1,0 +1,1 @@
+"""The runtime that programs embed: store, session handles, actors, mailbox, supervisor."""

@@ -1,0 +1,296 @@
+"""Session handles: what a program holds to append to a session and to read it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..storage.errors import (
+    AppendOutcomeUnknownError,
+    BlockingCallError,
+    MailboxFullError,
+    PositionConflictError,
+    StoreReadOnlyError,
+)
+from ..storage.events import check_not_attachment, encode_batch, encode_event
+from .actor import on_actor_thread
+from .attaching import Incoming, Source, new_stage_name, remove_stage
+from .mailbox import Full
+from .readable import ReadableSession
+from .requests import AppendRequest, OneShot, ReplyFuture
+from .sealing import SealedSession, seal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from concurrent.futures import Future
+
+    from ..storage.events import Event
+    from .requests import Request
+
+
+class Session(ReadableSession):
+    """A handle on one session. Cheap, for any number of threads; it survives passivation and restarts.
+
+    Use it in `with` to keep the session live until the end of the block. `len(session)` is the number of
+    events, `session[i]` and `session[i:j]` read them as from a list.
+    """
+
+    __slots__ = ()
+
+    # -- appending
+
+    def append(
+        self,
+        kind: str,
+        text: str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        expected: int | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Append one event and return when it is on stable storage (INV-1).
+
+        Args:
+            kind: a `Role` or a kind of your own.
+            text: what a person would read.
+            data: anything `Event.data` takes.
+            key: idempotency key: the same key with the same content returns the first position.
+            expected: the position the event must get.
+            timeout: seconds to wait; None for as long as it takes.
+
+        Returns:
+            The position of the event.
+
+        Raises:
+            InvalidEventError: the event cannot be stored.
+            PositionConflictError: `expected` is not the next position.
+            KeyConflictError: the key is known with other content.
+            SessionSealedError: the session is sealed.
+            SessionDeletedError: the session was deleted.
+            SessionFailedError: not written; the session has failed or is restarting.
+            MailboxFullError: not taken within `timeout`, certainly not written.
+            AppendOutcomeUnknownError: taken, but not confirmed within `timeout` or because of a fault.
+            StorageFullError: no space, certainly not written.
+            LimitExceededError: over a limit of the format.
+            SessionLockedError, CorruptionError, UpgradeRequiredError: a dormant session cannot be reopened.
+            StoreClosedError, StoreReadOnlyError, BlockingCallError: the call is not possible here.
+        """
+        check_not_attachment(kind)
+        body = encode_event(kind, text, data, time.time_ns(), key)
+        keys = None if key is None else (key,)
+        request = AppendRequest((body,), keys, expected, OneShot(), single=True)
+        position: int = self._submit("append", request, timeout)
+        return position
+
+    def append_many(
+        self, events: Iterable[Event], *, expected: int | None = None, timeout: float | None = None
+    ) -> range:
+        """Append a batch: all of it or nothing (INV-3).
+
+        Args:
+            events: what to append; nothing is written if there are none.
+            expected: the position the first event must get.
+            timeout: seconds to wait; None for as long as it takes.
+
+        Returns:
+            The positions of the events. If all keys of the batch are known, those of the first time.
+
+        Raises:
+            Everything that `append` raises.
+        """
+        bodies, keys = encode_batch(events, time.time_ns())
+        if not bodies:
+            self._check_writable("append_many")
+            count = len(self)
+            if expected is not None and expected != count:
+                raise PositionConflictError(self._slot.session_id, expected, count)
+            return range(count, count)
+        request = AppendRequest(
+            bodies, keys if any(key is not None for key in keys) else None, expected, OneShot(), single=False
+        )
+        positions: range = self._submit("append_many", request, timeout)
+        return positions
+
+    def append_nowait(
+        self, kind: str, text: str, data: Any = None, *, key: str | None = None, expected: int | None = None
+    ) -> Future[int]:
+        """Append without waiting; a commit takes everything that waits.
+
+        Args:
+            kind: as for `append`.
+            text: as for `append`.
+            data: as for `append`.
+            key: as for `append`.
+            expected: as for `append`.
+
+        Returns:
+            A future of the position, resolved when the event is on stable storage. Cancelled before it is
+            taken, the event is not appended. Its errors are those of `append`.
+
+        Raises:
+            InvalidEventError: the event cannot be stored.
+            MailboxFullError: the mailbox is full; nothing was written.
+            StoreClosedError, StoreReadOnlyError, SessionDeletedError, SessionFailedError: as for `append`.
+        """
+        check_not_attachment(kind)
+        body = encode_event(kind, text, data, time.time_ns(), key)
+        self._check_writable("append_nowait")
+        future = ReplyFuture()
+        request = AppendRequest((body,), None if key is None else (key,), expected, future, single=True)
+        mailbox = self._slot.mailbox
+        try:
+            mailbox.send(request, 0.0)
+        except Full:
+            raise MailboxFullError(self._slot.session_id, "the mailbox is full") from None
+        except BaseException:
+            mailbox.withdraw(request)
+            raise
+        return future
+
+    def _submit(self, action: str, request: Request, timeout_s: float | None) -> Any:
+        """Have a request carried out: in the actor's turn, borrowed if it sleeps, or through its mailbox."""
+        self._check_writable(action)
+        if on_actor_thread():
+            raise BlockingCallError(action)
+        reply = request.reply
+        assert isinstance(reply, OneShot)  # noqa: S101 — blocking calls make no other
+        mailbox = self._slot.mailbox
+        if timeout_s is None:
+            try:
+                if mailbox.lend(request):
+                    return reply.result()
+            except Exception as error:
+                if reply.done:
+                    return reply.result()
+                raise AppendOutcomeUnknownError(
+                    self._slot.session_id, f"the commit ended with {error!r}"
+                ) from error
+            return self._send(request, reply, None)
+        return self._send(request, reply, time.monotonic() + timeout_s)
+
+    def _send(self, request: Request, reply: OneShot, deadline: float | None) -> Any:
+        mailbox, session_id = self._slot.mailbox, self._slot.session_id
+        try:
+            mailbox.send(request, None if deadline is None else deadline - time.monotonic())
+            answered = reply.wait(None if deadline is None else deadline - time.monotonic())
+        except Full:
+            raise MailboxFullError(session_id, "the mailbox stayed full until the timeout") from None
+        except BaseException:
+            mailbox.withdraw(request)  # interrupted: not written, or unknown if the actor has it
+            raise
+        if not answered:
+            if mailbox.withdraw(request):
+                raise MailboxFullError(session_id, "the session did not take the request until the timeout")
+            positions = request.positions if isinstance(request, AppendRequest) else None
+            raise AppendOutcomeUnknownError(
+                session_id, "not confirmed until the timeout", positions, reply.to_future()
+            )
+        return reply.result()
+
+    def _check_writable(self, action: str) -> None:
+        self._check()
+        if self._runtime.read_only:
+            raise StoreReadOnlyError(self._runtime.path, action)
+
+    # -- attachments
+
+    def attach(
+        self,
+        source: Source,
+        *,
+        file_name: str | None = None,
+        media_type: str | None = None,
+        text: str = "",
+        key: str | None = None,
+    ) -> int:
+        """Store a file beside the log and append the event that refers to it.
+
+        The bytes are streamed by this thread and are on disk before the event is.
+
+        Args:
+            source: bytes, a path, or a binary file open for reading.
+            file_name: its name; the path's if left out.
+            media_type: its type; guessed from the name if left out.
+            text: of the event.
+            key: idempotency key; name, type and SHA-256 belong to the content.
+
+        Returns:
+            The position of the event.
+
+        Raises:
+            InvalidEventError: a blank name or type, or a source of another kind.
+            OSError: the source cannot be read, or the file not be written.
+            Everything that `append` raises.
+        """
+        incoming = Incoming(source, file_name, media_type)
+        encode_event("attachment", text, None, 0, key)  # refused before a large file is copied
+        self._check_writable("attach")
+        slot = self._slot
+        slot.pin()
+        name = new_stage_name()
+        slot.staging.add(name)
+        try:
+            self._runtime.open(slot)
+            return self._attach(incoming, name, text, key)
+        except AppendOutcomeUnknownError:
+            raise  # the owner that follows decides what the stage was
+        except BaseException:
+            remove_stage(slot, name)
+            raise
+        finally:
+            slot.staging.discard(name)
+            slot.unpin()
+
+    def _attach(self, incoming: Incoming, name: str, text: str, key: str | None) -> int:
+        stage = incoming.stage(self._slot, name)
+        body = encode_event("attachment", text, incoming.data(stage), time.time_ns(), key)
+        keys = None if key is None else (key,)
+        request = AppendRequest((body,), keys, None, OneShot(), single=True, stage=stage)
+        position: int = self._submit("attach", request, None)
+        return position
+
+    # -- sealing and deleting
+
+    def seal(self) -> SealedSession:
+        """Make the session final, after verifying every attachment. Sealing twice is sealing once.
+
+        Raises:
+            AttachmentMissingError, AttachmentCorruptError: not sealed.
+            StorageFullError: not sealed.
+            AppendOutcomeUnknownError: the seal was not confirmed; seal again.
+            Everything else that `append` raises.
+        """
+        self._check_writable("seal")
+        if on_actor_thread():
+            raise BlockingCallError("seal")
+        self._slot.pin()
+        try:
+            self._runtime.open(self._slot)
+            seal(self._slot, lambda request: self._submit("seal", request, None))
+        finally:
+            self._slot.unpin()
+        return SealedSession(self._store, self._runtime, self._slot)
+
+    def delete_committed(self) -> None:
+        """Delete the session, whose content was committed elsewhere. Sealed sessions only.
+
+        Raises:
+            SessionNotSealedError: it is not sealed; nothing was changed.
+            SessionNotFoundError, SessionDeletedError: it is gone already.
+            SessionLockedError: another process owns it.
+            OSError: the disk refused.
+        """
+        self._check_writable("delete_committed")
+        self._runtime.delete(self._slot, require_sealed=True)
+
+    def delete_abandoned(self) -> None:
+        """Delete the session, sealed or not, readable or not.
+
+        Raises:
+            SessionNotFoundError, SessionDeletedError: it is gone already.
+            SessionLockedError: another process owns it.
+            OSError: the disk refused.
+        """
+        self._check_writable("delete_abandoned")
+        self._runtime.delete(self._slot, require_sealed=False)

@@ -1,0 +1,225 @@
+"""The address of one session in this process: its mailbox, its lock, and what its owner has published.
+
+A slot outlives the actors that serve it. Its state is moved by the supervisor only; what readers see is
+published by whoever holds the session's turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import itertools
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from ..storage.directory import open_session_directory
+from ..storage.errors import SessionDeletedError, SessionFailedError
+from ..storage.log import Remembered
+from ..storage.reader import LogReader
+from .mailbox import Mailbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from ..storage.directory import SessionLock
+    from ..storage.format import Head, Receipt, SessionHeader
+    from ..storage.log import Log
+    from ..storage.reader import LogView
+    from ..storage.recovery import RecoveryReport
+    from ..storage.vfs import Directory, FileSystem
+    from .requests import Reply, Request, Signal
+
+_ticks: Final = itertools.count(1)
+
+
+class SlotState(enum.StrEnum):
+    """Where a session is in its life."""
+
+    DORMANT = "dormant"
+    QUEUED = "queued"
+    OPENING = "opening"
+    LIVE = "live"
+    CLOSING = "closing"
+    BACK_OFF = "back-off"
+    CHECKED_OUT = "checked-out"
+    FAILED = "failed"
+    DELETED = "deleted"
+
+
+class Slot:
+    """One session of one store, as this process knows it.
+
+    Attributes:
+        mailbox: where its requests wait.
+        lock: the session's lock while this process owns it, also between an actor and its successor.
+        remembered: what is known of its log from the time it was last open.
+        staging: names of attachment stages that threads are writing.
+        pins: how many handles want it to stay live.
+        state, waiters, checkouts, faults, cause, verify_full: the supervisor's.
+        view, head, receipt, header, recovered: published by the owner; `view` is None while not open.
+    """
+
+    def __init__(
+        self, fs: FileSystem, store: Directory, session_id: str, open_me: Callable[[Slot], None]
+    ) -> None:
+        self.fs = fs
+        self.store = store
+        self.session_id = session_id
+        self.path = f"{store.path}/{session_id}"
+        self.mailbox: Mailbox[Request] = Mailbox(lambda: open_me(self))
+        self.lock: SessionLock | None = None
+        self.remembered: Remembered | None = None
+        self.staging: set[str] = set()
+        self.pins = 0
+        self._pins_lock = threading.Lock()
+        self.used = 0
+
+        self.state = SlotState.DORMANT
+        self.has_actor = False
+        self.waiters: list[Reply] = []
+        self.checkouts: deque[Reply] = deque()
+        self.faults: deque[float] = deque()
+        self.cause: BaseException | None = None
+        self.verify_full = False
+
+        self.view: LogView | None = None
+        self.head: Head | None = None
+        self.receipt: Receipt | None = None
+        self.header: SessionHeader | None = None
+        self.recovered: RecoveryReport | None = None
+        self.watchers: list[Signal] = []
+
+    def touch(self) -> None:
+        """Note a use, for choosing whom to passivate."""
+        self.used = next(_ticks)
+
+    def pin(self) -> None:
+        """Keep the session from being passivated."""
+        with self._pins_lock:
+            self.pins += 1
+
+    def unpin(self) -> None:
+        """Undo one `pin`."""
+        with self._pins_lock:
+            self.pins -= 1
+
+    def open_directory(self) -> Directory:
+        """Open the directory of the session.
+
+        Raises:
+            SessionNotFoundError: it is gone.
+        """
+        return open_session_directory(self.store, self.session_id)
+
+    # -- the owner's side
+
+    def opened(self, log: Log) -> None:
+        """Publish an opened log."""
+        stale, self.view = self.view, None
+        self.head, self.receipt, self.header = log.head, log.receipt, log.header
+        if self.recovered is None or log.recovered.status != "clean" or log.recovered.leftovers:
+            self.recovered = log.recovered
+        self.view = log.view
+        if stale is not None:
+            stale.shared.release()
+        self.wake_watchers()
+
+    def publish(self, log: Log) -> None:
+        """Publish what was just committed."""
+        self.receipt = log.receipt
+        self.head = log.head
+        if self.watchers:
+            self.wake_watchers()
+
+    def wake_watchers(self) -> None:
+        """Let subscriptions look again."""
+        for signal in tuple(self.watchers):
+            signal.set()
+
+    def closed(self, log: Log, *, clean: bool) -> None:
+        """Note that an owner has ended.
+
+        After a fault the view stays, so that readers are not shown what the restart will cut off.
+        """
+        self.remembered = Remembered(log.salt, None if clean else log.identity, log.head)
+        if clean:
+            self.drop_view()
+
+    def drop_view(self) -> None:
+        """Stop reading through the last owner's file."""
+        view, self.view = self.view, None
+        if view is not None:
+            view.shared.release()
+
+    def release_lock(self) -> None:
+        """Give the session up to other processes."""
+        self.drop_view()
+        lock, self.lock = self.lock, None
+        if lock is not None:
+            lock.close()
+        if self.remembered is not None:
+            self.remembered = Remembered(self.remembered.salt, None, self.remembered.head)
+
+    # -- the readers' side
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[tuple[LogView, Head, Receipt | None, SessionHeader]]:
+        """Hold the log open for reading, up to what is known to be durable.
+
+        Raises:
+            SessionNotFoundError, SessionDeletedError: it is gone.
+            CorruptionError, UpgradeRequiredError: it cannot be read.
+        """
+        view, header = self.view, self.header
+        if view is not None and header is not None and view.shared.acquire():
+            try:
+                head, receipt = self.head, self.receipt
+                if head is not None:
+                    yield view, head, receipt, header
+                    return
+            finally:
+                view.shared.release()
+        reader = self.open_reader()
+        try:
+            yield reader.view, reader.head, reader.receipt, reader.header
+        finally:
+            reader.close()
+
+    def open_reader(self, *, full: bool = False) -> LogReader:
+        """Read the log as a process that does not own it; close the reader afterwards.
+
+        Raises:
+            SessionNotFoundError, SessionDeletedError: it is gone.
+            CorruptionError, UpgradeRequiredError: it cannot be read.
+        """
+        directory = self.open_directory()
+        try:
+            reader = LogReader(self.fs, directory, self.session_id, full=full)
+        finally:
+            directory.close()
+        if self.remembered is not None and reader.view.keys.salt != self.remembered.salt:
+            reader.close()
+            raise self.deleted_error()
+        return reader
+
+    def deleted_error(self) -> SessionDeletedError:
+        """Return the error of a handle whose session is gone."""
+        return SessionDeletedError(self.session_id, self.path)
+
+    def failed_error(self, cause: BaseException, *, given_up: bool) -> SessionFailedError:
+        """Return the error of a request that was not written because of `cause`."""
+        return SessionFailedError(self.session_id, self.path, cause, given_up=given_up)
+
+    # -- in a forked child
+
+    def forget_parent(self, error: Callable[[], BaseException]) -> None:
+        """Close the child's copies of the descriptors; the lock stays with the parent."""
+        self.mailbox.forget_parent(error)
+        self._pins_lock = threading.Lock()
+        view, self.view = self.view, None
+        if view is not None:
+            view.shared.file.close()
+        lock, self.lock = self.lock, None
+        if lock is not None:
+            lock.abandon()
