@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
+import msgspec
+
 from ..storage.attachments import Attachment
 from ..storage.errors import AttachmentMissingError, StoreClosedError
 from .subscription import Subscription
@@ -188,10 +190,11 @@ class ReadableSession:
     def header(self) -> SessionHeader:
         """What the session was created with."""
         self._check()
-        if self._slot.header is not None:
-            return self._slot.header
-        with self._slot.reading() as (_, _, _, header):
-            return header
+        header = self._slot.header
+        if header is None:
+            with self._slot.reading() as (_, _, _, header):
+                pass
+        return msgspec.structs.replace(header, labels=dict(header.labels))
 
     @property
     def session_id(self) -> str:

@@ -241,8 +241,9 @@ class Runtime:
             OSError: the disk refused.
         """
         slot = self.slot(session_id)
-        if slot.view is not None and slot.recovered is not None and slot.head is not None:
-            return msgspec.structs.replace(slot.recovered, events=slot.head.position)
+        published = slot.published
+        if published is not None and slot.recovered is not None:
+            return msgspec.structs.replace(slot.recovered, events=published[1].position)
         with self.checked_out(slot, "recover_all"):
             if slot.lock is None:
                 slot.lock = lock_session(self.fs, self.directory, session_id)

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ..storage.directory import lock_session
-from ..storage.errors import SealogError
+from ..storage.errors import SealogError, SessionNotFoundError
 from ..storage.log import open_log
 from .actor import MailboxActor, Turn
 from .mailbox import Poison
@@ -17,6 +17,7 @@ from .writer import SessionWriter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..storage.directory import SessionLock
     from .slot import Slot
 
 logger = logging.getLogger("sealog")
@@ -61,7 +62,7 @@ class SessionActor(MailboxActor[Request]):
         """Take the lock, open and recover the log, publish it."""
         slot = self.slot
         if slot.lock is None:
-            slot.lock = lock_session(slot.fs, slot.store, slot.session_id)
+            slot.lock = self._lock()
         directory = slot.open_directory()
         try:
             log = open_log(
@@ -80,6 +81,15 @@ class SessionActor(MailboxActor[Request]):
         slot.opened(log)
         slot.mailbox.run_lent = self._writer.run_one
         self._on_opened(self)
+
+    def _lock(self) -> SessionLock:
+        slot = self.slot
+        try:
+            return lock_session(slot.fs, slot.store, slot.session_id)
+        except SessionNotFoundError:
+            if slot.remembered is not None:
+                raise slot.deleted_error() from None
+            raise
 
     def turn(self, turn: Turn[Request]) -> None:
         """Stop on a command; else commit what waited."""

@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ..storage.directory import open_session_directory
-from ..storage.errors import SessionDeletedError, SessionFailedError
+from ..storage.errors import SessionDeletedError, SessionFailedError, SessionNotFoundError
 from ..storage.log import Remembered
 from ..storage.reader import LogReader
 from .mailbox import Mailbox
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ..storage.recovery import RecoveryReport
     from ..storage.vfs import Directory, FileSystem
     from .requests import Reply, Request, Signal
+
+Published = tuple["LogView", "Head", "Receipt | None"]
 
 _ticks: Final = itertools.count(1)
 
@@ -57,7 +59,8 @@ class Slot:
         staging: names of attachment stages that threads are writing.
         pins: how many handles want it to stay live.
         state, waiters, checkouts, faults, cause, verify_full: the supervisor's.
-        view, head, receipt, header, recovered: published by the owner; `view` is None while not open.
+        published: what readers may read: the open log, its durable end, its seal; None while not open here.
+        header, recovered: published once by the owner.
     """
 
     def __init__(
@@ -83,12 +86,15 @@ class Slot:
         self.cause: BaseException | None = None
         self.verify_full = False
 
-        self.view: LogView | None = None
-        self.head: Head | None = None
-        self.receipt: Receipt | None = None
+        self.published: Published | None = None
         self.header: SessionHeader | None = None
         self.recovered: RecoveryReport | None = None
         self.watchers: list[Signal] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process has the log open, and so publishes what is appended."""
+        return self.published is not None
 
     def touch(self) -> None:
         """Note a use, for choosing whom to passivate."""
@@ -116,19 +122,18 @@ class Slot:
 
     def opened(self, log: Log) -> None:
         """Publish an opened log."""
-        stale, self.view = self.view, None
-        self.head, self.receipt, self.header = log.head, log.receipt, log.header
+        stale = self.published
+        self.header = log.header
         if self.recovered is None or log.recovered.status != "clean" or log.recovered.leftovers:
             self.recovered = log.recovered
-        self.view = log.view
+        self.published = (log.view, log.head, log.receipt)
         if stale is not None:
-            stale.shared.release()
+            stale[0].shared.release()
         self.wake_watchers()
 
     def publish(self, log: Log) -> None:
         """Publish what was just committed."""
-        self.receipt = log.receipt
-        self.head = log.head
+        self.published = (log.view, log.head, log.receipt)
         if self.watchers:
             self.wake_watchers()
 
@@ -148,9 +153,9 @@ class Slot:
 
     def drop_view(self) -> None:
         """Stop reading through the last owner's file."""
-        view, self.view = self.view, None
-        if view is not None:
-            view.shared.release()
+        published, self.published = self.published, None
+        if published is not None:
+            published[0].shared.release()
 
     def release_lock(self) -> None:
         """Give the session up to other processes."""
@@ -171,15 +176,14 @@ class Slot:
             SessionNotFoundError, SessionDeletedError: it is gone.
             CorruptionError, UpgradeRequiredError: it cannot be read.
         """
-        view, header = self.view, self.header
-        if view is not None and header is not None and view.shared.acquire():
-            try:
-                head, receipt = self.head, self.receipt
-                if head is not None:
-                    yield view, head, receipt, header
-                    return
-            finally:
-                view.shared.release()
+        while (published := self.published) is not None and self.header is not None:
+            view, head, receipt = published
+            if view.shared.acquire():  # else the log was closed or opened again in between
+                try:
+                    yield view, head, receipt, self.header
+                finally:
+                    view.shared.release()
+                return
         reader = self.open_reader()
         try:
             yield reader.view, reader.head, reader.receipt, reader.header
@@ -193,7 +197,14 @@ class Slot:
             SessionNotFoundError, SessionDeletedError: it is gone.
             CorruptionError, UpgradeRequiredError: it cannot be read.
         """
-        directory = self.open_directory()
+        if self.state is SlotState.DELETED:
+            raise self.deleted_error()
+        try:
+            directory = self.open_directory()
+        except SessionNotFoundError:
+            if self.remembered is not None:
+                raise self.deleted_error() from None
+            raise
         try:
             reader = LogReader(self.fs, directory, self.session_id, full=full)
         finally:
@@ -217,9 +228,9 @@ class Slot:
         """Close the child's copies of the descriptors; the lock stays with the parent."""
         self.mailbox.forget_parent(error)
         self._pins_lock = threading.Lock()
-        view, self.view = self.view, None
-        if view is not None:
-            view.shared.file.close()
+        published, self.published = self.published, None
+        if published is not None:
+            published[0].shared.file.close()
         lock, self.lock = self.lock, None
         if lock is not None:
             lock.abandon()

@@ -184,7 +184,7 @@ class Store:
 
     def _existing(self, session_id: str) -> Slot:
         known = self._runtime.known(session_id)
-        if known is not None and known.view is not None:
+        if known is not None and known.is_open:
             return known
         open_session_directory(self._runtime.directory, session_id).close()
         return self._runtime.slot(session_id)
@@ -203,7 +203,7 @@ class Store:
         runtime = self._check()
         check_session_id(session_id)
         known = runtime.known(session_id)
-        slot = known if known is not None and known.view is not None else self._existing(session_id)
+        slot = known if known is not None and known.is_open else self._existing(session_id)
         try:
             return self._describe(slot)
         except (FormatError, OSError) as error:
@@ -225,7 +225,7 @@ class Store:
     def _describe(self, slot: Slot) -> SessionInfo:
         reason: str | None = None
         status: Status = "ok"
-        if slot.view is None:
+        if not slot.is_open:
             reader = slot.open_reader()
             if reader.reason != "clean":
                 status, reason = (
@@ -245,7 +245,7 @@ class Store:
             receipt is not None,
             self._log_size(slot),
             header.created_at,
-            header.labels,
+            dict(header.labels),
             status,
             last_at,
             self._quarantined(slot),

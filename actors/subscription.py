@@ -99,7 +99,7 @@ class Subscription:
             if remaining is not None and remaining <= 0:
                 return None
             # a session that is not open here may be appended to by another process
-            poll_s = None if self._slot.view is not None else POLL_S
+            poll_s = None if self._slot.is_open else POLL_S
             waits = [wait for wait in (poll_s, remaining) if wait is not None]
             self._signal.wait(min(waits) if waits else None)
 
@@ -107,7 +107,7 @@ class Subscription:
         """Read the next events into the buffer; tell whether there will be no more after them."""
         self._buffer, self._buffered = [], 0
         slot = self._slot
-        if slot.view is not None:
+        if slot.is_open:
             self._drop_reader()
             with slot.reading() as (view, head, receipt, _):
                 stop = min(self._next + READ_EVENTS, head.position)

@@ -90,10 +90,11 @@ def open_attachments(session: Directory, *, create: bool = False) -> Directory:
     Raises:
         FileNotFoundError: the session has none.
     """
-    if create and session.stat(DIRECTORY) is None:
-        with contextlib.suppress(FileExistsError):
-            session.make_directory(DIRECTORY)
-        session.sync()
+    if create:
+        if session.stat(DIRECTORY) is None:
+            with contextlib.suppress(FileExistsError):
+                session.make_directory(DIRECTORY)
+        session.sync()  # also of a folder that another thread has just made and not synced yet
     return session.open_directory(DIRECTORY)
 
 
