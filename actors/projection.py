@@ -11,7 +11,19 @@ S = TypeVar("S")
 
 
 class Projection(Protocol[S]):
-    """A state derived from a session's events. Runs in the thread that asks for it, never in the writer."""
+    """A state derived from a session's events, folded in the thread that asks for it.
+
+    Equal projections share what is cached. `sealog.projections.Projection` is a base to derive from.
+
+    Attributes:
+        name: of its checkpoint; letters, digits, `_`, `.` and `-`.
+        version: raised whenever the same events would give another state: older checkpoints are dropped.
+        kinds: the kinds of events it wants; None for all.
+    """
+
+    name: str
+    version: int
+    kinds: frozenset[str] | None
 
     def initial(self) -> S:
         """Return the state of a session without events."""
@@ -19,4 +31,20 @@ class Projection(Protocol[S]):
 
     def apply(self, state: S, event: Event, /) -> S:
         """Return the state after one more event; it may change `state` and return it."""
+        ...
+
+    def view(self, state: S, /) -> S:
+        """Return what is handed out: immutable, or a copy that the caller may change."""
+        ...
+
+    def save(self, state: S, /) -> bytes:
+        """Return the state as bytes, for a checkpoint."""
+        ...
+
+    def load(self, data: bytes, /) -> S:
+        """Return the state that `save` turned into bytes.
+
+        Raises:
+            ValueError: these are no such bytes.
+        """
         ...

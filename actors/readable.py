@@ -8,6 +8,7 @@ import msgspec
 
 from ..storage.attachments import Attachment
 from ..storage.errors import AttachmentMissingError, StoreClosedError
+from .folding import project
 from .subscription import Subscription
 
 if TYPE_CHECKING:
@@ -163,16 +164,18 @@ class ReadableSession:
         return Subscription(self._runtime, self._slot, start)
 
     def project(self, projection: Projection[S]) -> S:
-        """Fold all durable events into a state, in this thread.
+        """Return the state of a projection over all durable events, folded in this thread.
+
+        Only events that were not folded before are read: what was is cached with the session, and in
+        checkpoints across processes. The state is the caller's own, or immutable.
 
         Raises:
+            ValueError: the projection's name cannot be that of a file.
             CorruptionError: an event is damaged.
-            Exception: whatever the projection raises; the session is not affected.
+            Exception: whatever the projection raises; neither the session nor other callers are affected.
         """
-        state = projection.initial()
-        for event in self.events():
-            state = projection.apply(state, event)
-        return state
+        self._check()
+        return project(self._slot, projection)
 
     # -- what it is
 

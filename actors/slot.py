@@ -11,7 +11,7 @@ import enum
 import itertools
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..storage.directory import open_session_directory
 from ..storage.errors import SessionDeletedError, SessionFailedError, SessionNotFoundError
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .requests import Reply, Request, Signal
 
 Published = tuple["LogView", "Head", "Receipt | None"]
+
+FOLDS_MAX: Final = 32
 
 _ticks: Final = itertools.count(1)
 
@@ -75,7 +77,7 @@ class Slot:
         self.remembered: Remembered | None = None
         self.staging: set[str] = set()
         self.pins = 0
-        self._pins_lock = threading.Lock()
+        self._small_lock = threading.Lock()
         self.used = 0
 
         self.state = SlotState.DORMANT
@@ -90,6 +92,7 @@ class Slot:
         self.header: SessionHeader | None = None
         self.recovered: RecoveryReport | None = None
         self.watchers: list[Signal] = []
+        self._folds: dict[Any, Any] = {}
 
     @property
     def is_open(self) -> bool:
@@ -102,12 +105,12 @@ class Slot:
 
     def pin(self) -> None:
         """Keep the session from being passivated."""
-        with self._pins_lock:
+        with self._small_lock:
             self.pins += 1
 
     def unpin(self) -> None:
         """Undo one `pin`."""
-        with self._pins_lock:
+        with self._small_lock:
             self.pins -= 1
 
     def open_directory(self) -> Directory:
@@ -190,6 +193,15 @@ class Slot:
         finally:
             reader.close()
 
+    def fold(self, projection: Any, make: Callable[[], Any]) -> Any:
+        """Return the cached fold of a projection; the oldest ones are forgotten when there are many."""
+        with self._small_lock:
+            fold = self._folds.pop(projection, None) or make()
+            self._folds[projection] = fold
+            while len(self._folds) > FOLDS_MAX:
+                del self._folds[next(iter(self._folds))]
+            return fold
+
     def open_reader(self, *, full: bool = False) -> LogReader:
         """Read the log as a process that does not own it; close the reader afterwards.
 
@@ -227,7 +239,7 @@ class Slot:
     def forget_parent(self, error: Callable[[], BaseException]) -> None:
         """Close the child's copies of the descriptors; the lock stays with the parent."""
         self.mailbox.forget_parent(error)
-        self._pins_lock = threading.Lock()
+        self._small_lock = threading.Lock()
         published, self.published = self.published, None
         if published is not None:
             published[0].shared.file.close()

@@ -37,7 +37,6 @@ from .recovery import (
     INDEX_CHECKPOINT,
     RecoveryReport,
     encode_index,
-    frame_at,
     judge,
     recover,
     restore,
@@ -257,8 +256,7 @@ class Log:
         checkpoint = read_checkpoint(directory, name, self.view.keys)
         if checkpoint is None or checkpoint.end > self.head.end:
             return None
-        frame = frame_at(self._file, self.view.keys, checkpoint.offset)
-        return checkpoint if checkpoint.matches(frame) else None
+        return checkpoint if self.view.holds(checkpoint) else None
 
     @property
     def checkpoint_due(self) -> bool:

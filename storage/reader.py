@@ -27,13 +27,14 @@ from .format import (
     parse_mark,
     payload_digest,
 )
-from .recovery import VERIFY_TAIL_BYTES, Reason, judge, read_receipt
+from .recovery import VERIFY_TAIL_BYTES, Reason, frame_at, judge, read_receipt
 from .scan import walk_chain
 from .vfs import close_quietly, sync_if_possible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from .checkpoints import Checkpoint
     from .index import FrameIndex
     from .vfs import Directory, File, FileSystem
 
@@ -105,6 +106,25 @@ class LogView:
             for index, key in enumerate(keys):
                 if key is not None and first + index >= start:
                     yield first + index, key
+
+    def frame_before(self, head: Head) -> Frame:
+        """Return the frame that ends at `head`.
+
+        Raises:
+            CorruptionError: it is damaged or gone.
+        """
+        file = self.shared.file
+        offset, position = self.index.find(head.position)
+        while True:
+            data = file.pread(FRAME_HEADER_SIZE, offset)
+            frame = self._frame(data, 0, offset, position, None, head)
+            if frame.end == head.end:
+                return frame
+            offset, position = frame.end, frame.next_position
+
+    def holds(self, checkpoint: Checkpoint) -> bool:
+        """Tell whether the frame that a checkpoint was derived from is in this log."""
+        return checkpoint.matches(frame_at(self.shared.file, self.keys, checkpoint.offset))
 
     def _batches(
         self, start: int, head: Head, decode: Callable[[bytes], list[T]]

@@ -160,10 +160,11 @@ def judge(
         # before the one at E is there (W1): where still none is, none was.
         size = file.stat().size_bytes
         more = walk_chain(file, keys, chain.head, size, index, verify_from)
-        if more.last is None:
+        if more.last is None and (more.why, more.stopped_at) == (chain.why, chain.stopped_at):
             if damage is not None:
                 raise damage
             break
+        more.last = more.last or last
         chain = more
     receipt = read_receipt(file, last) if last.kind == KIND_SEAL else None
     return Judgement(
