@@ -32,6 +32,14 @@ class Message(Protocol):
         ...
 
 
+class Wakeable(Protocol):
+    """Whatever can be told that something has changed, from any thread."""
+
+    def set(self) -> None:
+        """Note the change; must not raise."""
+        ...
+
+
 M = TypeVar("M", bound=Message)
 
 
@@ -91,7 +99,7 @@ class Mailbox(Generic[M]):
         self._command: Command | None = None
         self._poison: Poison | None = None
         self._claim: object | None = None
-        self._waiting_for_room: list[Signal] = []
+        self._waiting_for_room: list[Wakeable] = []
 
     # -- senders
 
@@ -104,26 +112,41 @@ class Mailbox(Generic[M]):
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            no_room: Signal | None = None
-            with self.lock:
-                if self._closed is not None:
-                    raise self._closed()
-                if self._has_room(message):
-                    self._queue.append(message)
-                    self._size_bytes += message.size_bytes
-                else:
-                    no_room = Signal()
-                    self._waiting_for_room.append(no_room)
-                state = self.state if self._claim is None else AWAKE
-            if state is not AWAKE:
-                self._wake(state)
-            if no_room is None:
+            room = Signal()
+            if self.offer(message, room):
                 return
-            if not no_room.wait(None if deadline is None else deadline - time.monotonic()):
+            if not room.wait(None if deadline is None else deadline - time.monotonic()):
                 with self.lock:
-                    if no_room in self._waiting_for_room:
-                        self._waiting_for_room.remove(no_room)
+                    if room in self._waiting_for_room:
+                        self._waiting_for_room.remove(room)
                 raise Full
+
+    def offer(self, message: M, when_room: Wakeable | None = None) -> bool:
+        """Put a message in if there is room.
+
+        Args:
+            message: the message.
+            when_room: set once there may be room, if there is none now.
+
+        Returns:
+            False if there is no room.
+
+        Raises:
+            BaseException: the mailbox is closed; what it was closed with.
+        """
+        with self.lock:
+            if self._closed is not None:
+                raise self._closed()
+            fits = self._has_room(message)
+            if fits:
+                self._queue.append(message)
+                self._size_bytes += message.size_bytes
+            elif when_room is not None:
+                self._waiting_for_room.append(when_room)
+            state = self.state if self._claim is None else AWAKE
+        if state is not AWAKE:
+            self._wake(state)
+        return fits
 
     def _has_room(self, message: M) -> bool:
         if self._messages_max is None or not self._queue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from ..storage.attachments import Attachment
 from ..storage.errors import AttachmentMissingError, StoreClosedError
 from .folding import project
-from .subscription import Subscription
+from .subscription import Follower, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..storage.events import Event
     from ..storage.format import Receipt, SessionHeader
     from ..storage.recovery import RecoveryReport
+    from .mailbox import Wakeable
     from .projection import Projection
     from .runtime import Runtime
     from .slot import Slot
@@ -160,8 +162,17 @@ class ReadableSession:
         if start < 0:
             msg = f"positions are 0 or more, not {start}"
             raise ValueError(msg)
+        return Subscription(partial(self.follow, start))
+
+    def follow(self, start: int, signal: Wakeable) -> Follower:
+        """Return the position of a subscription: what `subscribe` and `sealog.aio` are made of.
+
+        Args:
+            start: the first position.
+            signal: set when there may be more.
+        """
         self._check()
-        return Subscription(self._runtime, self._slot, start)
+        return Follower(self._runtime, self._slot, start, signal)
 
     def project(self, projection: Projection[S]) -> S:
         """Return the state of a projection over all durable events, folded in this thread.

@@ -6,13 +6,17 @@ import _thread
 import contextlib
 import operator
 import threading
+import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..storage.events import check_not_attachment, encode_batch, encode_event
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..storage.attachments import Stage
+    from ..storage.events import Event
     from ..storage.log import Hash
 
 
@@ -216,3 +220,28 @@ class SealRequest:
 
 
 Request = AppendRequest | SealRequest
+
+
+def append_request(
+    kind: str, text: str, data: Any, *, key: str | None, expected: int | None, reply: Reply
+) -> AppendRequest:
+    """Encode one event, in the caller's thread and as it is now.
+
+    Raises:
+        InvalidEventError: the event cannot be stored.
+    """
+    check_not_attachment(kind)
+    body = encode_event(kind, text, data, time.time_ns(), key)
+    return AppendRequest((body,), None if key is None else (key,), expected, reply, single=True)
+
+
+def batch_request(events: Iterable[Event], *, expected: int | None, reply: Reply) -> AppendRequest:
+    """Encode a batch, in the caller's thread and as it is now; it may be empty.
+
+    Raises:
+        InvalidEventError: an event cannot be stored.
+        LimitExceededError: too many events.
+    """
+    bodies, keys = encode_batch(events, time.time_ns())
+    used = keys if any(key is not None for key in keys) else None
+    return AppendRequest(bodies, used, expected, reply, single=False)

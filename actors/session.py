@@ -12,12 +12,12 @@ from ..storage.errors import (
     PositionConflictError,
     StoreReadOnlyError,
 )
-from ..storage.events import check_not_attachment, encode_batch, encode_event
+from ..storage.events import encode_event
 from .actor import on_actor_thread
 from .attaching import Incoming, Source, new_stage_name, remove_stage
 from .mailbox import Full
 from .readable import ReadableSession
-from .requests import AppendRequest, OneShot, ReplyFuture
+from .requests import AppendRequest, OneShot, ReplyFuture, append_request, batch_request
 from .sealing import SealedSession, seal
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ..storage.events import Event
+    from .mailbox import Wakeable
     from .requests import Request
 
 
@@ -76,10 +77,7 @@ class Session(ReadableSession):
             SessionLockedError, CorruptionError, UpgradeRequiredError: a dormant session cannot be reopened.
             StoreClosedError, StoreReadOnlyError, BlockingCallError: the call is not possible here.
         """
-        check_not_attachment(kind)
-        body = encode_event(kind, text, data, time.time_ns(), key)
-        keys = None if key is None else (key,)
-        request = AppendRequest((body,), keys, expected, OneShot(), single=True)
+        request = append_request(kind, text, data, key=key, expected=expected, reply=OneShot())
         position: int = self._submit("append", request, timeout)
         return position
 
@@ -99,18 +97,18 @@ class Session(ReadableSession):
         Raises:
             Everything that `append` raises.
         """
-        bodies, keys = encode_batch(events, time.time_ns())
-        if not bodies:
-            self._check_writable("append_many")
-            count = len(self)
-            if expected is not None and expected != count:
-                raise PositionConflictError(self._slot.session_id, expected, count)
-            return range(count, count)
-        request = AppendRequest(
-            bodies, keys if any(key is not None for key in keys) else None, expected, OneShot(), single=False
-        )
+        request = batch_request(events, expected=expected, reply=OneShot())
+        if not request.bodies:
+            return self._empty_batch(expected)
         positions: range = self._submit("append_many", request, timeout)
         return positions
+
+    def _empty_batch(self, expected: int | None) -> range:
+        self._check_writable("append_many")
+        count = len(self)
+        if expected is not None and expected != count:
+            raise PositionConflictError(self._slot.session_id, expected, count)
+        return range(count, count)
 
     def append_nowait(
         self, kind: str, text: str, data: Any = None, *, key: str | None = None, expected: int | None = None
@@ -133,20 +131,32 @@ class Session(ReadableSession):
             MailboxFullError: the mailbox is full; nothing was written.
             StoreClosedError, StoreReadOnlyError, SessionDeletedError, SessionFailedError: as for `append`.
         """
-        check_not_attachment(kind)
-        body = encode_event(kind, text, data, time.time_ns(), key)
-        self._check_writable("append_nowait")
         future = ReplyFuture()
-        request = AppendRequest((body,), None if key is None else (key,), expected, future, single=True)
+        request = append_request(kind, text, data, key=key, expected=expected, reply=future)
+        if not self.offer(request):
+            raise MailboxFullError(self._slot.session_id, "the mailbox is full")
+        return future
+
+    def offer(self, request: Request, when_room: Wakeable | None = None) -> bool:
+        """Put a request in without waiting: what `append_nowait` and `sealog.aio` are made of.
+
+        Args:
+            request: what to do.
+            when_room: set once there may be room, if there is none now.
+
+        Returns:
+            False if there is no room.
+
+        Raises:
+            StoreClosedError, StoreReadOnlyError, SessionDeletedError, SessionFailedError: not possible here.
+        """
+        self._check_writable("append")
         mailbox = self._slot.mailbox
         try:
-            mailbox.send(request, 0.0)
-        except Full:
-            raise MailboxFullError(self._slot.session_id, "the mailbox is full") from None
+            return mailbox.offer(request, when_room)
         except BaseException:
             mailbox.withdraw(request)
             raise
-        return future
 
     def _submit(self, action: str, request: Request, timeout_s: float | None) -> Any:
         """Have a request carried out: in the actor's turn, borrowed if it sleeps, or through its mailbox."""

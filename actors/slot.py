@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from ..storage.reader import LogView
     from ..storage.recovery import RecoveryReport
     from ..storage.vfs import Directory, FileSystem
-    from .requests import Reply, Request, Signal
+    from .mailbox import Wakeable
+    from .requests import Reply, Request
 
 Published = tuple["LogView", "Head", "Receipt | None"]
 
@@ -91,7 +92,7 @@ class Slot:
         self.published: Published | None = None
         self.header: SessionHeader | None = None
         self.recovered: RecoveryReport | None = None
-        self.watchers: list[Signal] = []
+        self.watchers: list[Wakeable] = []
         self._folds: dict[Any, Any] = {}
 
     @property
