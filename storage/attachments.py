@@ -102,7 +102,7 @@ def publish_stages(session: Directory, stages: Collection[tuple[Stage, int]]) ->
     """Rename stages to their positions and sync the folder, before their events are committed.
 
     Raises:
-        OSError: some may have been renamed; call `withdraw_positions`.
+        OSError: some may have been renamed; call `remove_attachment_files`.
     """
     directory = open_attachments(session)
     try:

@@ -25,7 +25,9 @@ SealogError
 ├── AttachmentCorruptError      (ValueError)
 ├── MailboxFullError            (TimeoutError)       not taken in time: certainly not written
 ├── AppendOutcomeUnknownError   (TimeoutError)       it may be on disk or not
-└── StorageFullError            (OSError)            no space: certainly not written
+├── StorageFullError            (OSError)            no space: certainly not written
+├── FeatureNotFoundError        (LookupError)        harness memory: no feature of that id
+└── InvalidStateError           (ValueError)         a state file of an older program cannot be taken over
 
 Each carries its data as attributes, says what happened to which session or file and what to do, and can be
 pickled. Errors of the operating system that are none of these (a permission, a failing disk) are raised as
@@ -48,10 +50,12 @@ __all__ = [
     "AttachmentMissingError",
     "BlockingCallError",
     "CorruptionError",
+    "FeatureNotFoundError",
     "FormatError",
     "InvalidEventError",
     "InvalidHeaderError",
     "InvalidSessionIdError",
+    "InvalidStateError",
     "KeyConflictError",
     "LimitExceededError",
     "MailboxFullError",
@@ -346,17 +350,19 @@ class UpgradeRequiredError(FormatError):
         super().__init__(path, offset, reason, "a newer version of sealog is needed to read it")
 
 
+_REPAIR_ADVICE = (
+    "nothing was changed; `sealog verify` lists the damage, `sealog repair` writes a salvaged copy"
+)
+
+
 class CorruptionError(FormatError):
     """Acknowledged data is damaged or gone; nothing was touched. `position`: the first event concerned."""
 
-    def __init__(self, path: str, offset: int, position: int, reason: str) -> None:
+    def __init__(
+        self, path: str, offset: int, position: int, reason: str, advice: str = _REPAIR_ADVICE
+    ) -> None:
         """Name the file, the byte offset, the event position and what was found."""
-        super().__init__(
-            path,
-            offset,
-            f"{reason} (event {position})",
-            "nothing was changed; `sealog verify` lists the damage, `sealog repair` writes a salvaged copy",
-        )
+        super().__init__(path, offset, f"{reason} (event {position})", advice)
         self.position = position
 
 
@@ -440,3 +446,26 @@ class StorageFullError(SealogError, OSError):
         )
         self.session_id = session_id
         self.path = path
+
+
+class FeatureNotFoundError(SealogError, LookupError):
+    """No feature of the session has that id; nothing was written."""
+
+    def __init__(self, session_id: str, feature_id: str) -> None:
+        """Name the session and the feature that was asked for."""
+        super().__init__(
+            f"feature {feature_id!r} not found in session {session_id!r}; load_bootstrap_state() lists them"
+        )
+        self.session_id = session_id
+        self.feature_id = feature_id
+
+
+class InvalidStateError(SealogError, ValueError):
+    """A state is not what it must be: nothing of its file was imported. `field` says where."""
+
+    def __init__(self, file: str, field: str, reason: str) -> None:
+        """Name the file, the field in it and what is wrong there."""
+        super().__init__(f"{file}: {field}: {reason}")
+        self.file = file
+        self.field = field
+        self.reason = reason

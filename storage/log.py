@@ -31,16 +31,10 @@ from .format import (
     first_previous,
     new_salt,
     parse_file_header,
+    parse_mark,
 )
 from .reader import LOG_NAME, LogView, SharedFile, open_log_file
-from .recovery import (
-    INDEX_CHECKPOINT,
-    RecoveryReport,
-    encode_index,
-    judge,
-    recover,
-    restore,
-)
+from .recovery import INDEX_CHECKPOINT, RecoveryReport, encode_index, judge, recover, restore, write_again
 from .vfs import close_quietly
 
 if TYPE_CHECKING:
@@ -376,6 +370,7 @@ def open_log(
                 restore(file, head)
         found = judge(directory, file, mark, lock.session_id, remembered=head, full=full)
         report = recover(directory, file, found)
+        write_again(file, found, (head, parse_mark(found.keys, mark)))
         # W2: what a dead owner had written but not synced is either durable or not there
         # when the first answer leaves, also after a clean end.
         file.sync_data()

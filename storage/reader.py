@@ -14,6 +14,7 @@ import msgspec
 from .errors import CorruptionError, SessionDeletedError
 from .events import Event, decode_keys, decode_payload
 from .format import (
+    FILE_HEADER_SIZE,
     FRAME_HEADER_SIZE,
     HEAD_MARK_SIZE,
     KIND_EVENTS,
@@ -100,6 +101,15 @@ class LogView:
             else:
                 yield from events
 
+    def events_after(self, known: Head, head: Head) -> Iterator[Event]:
+        """Yield the events between two heads of this log.
+
+        Raises:
+            CorruptionError: what follows `known` is damaged or gone, or does not follow it.
+        """
+        for _, events in self._batches(known.position, head, decode_payload, known):
+            yield from events
+
     def keys_from(self, start: int, head: Head) -> Iterator[tuple[int, str]]:
         """Yield position and key of each event from `start` on that has a key."""
         for first, keys in self._batches(start, head, decode_keys):
@@ -114,7 +124,10 @@ class LogView:
             CorruptionError: it is damaged or gone.
         """
         file = self.shared.file
-        offset, position = self.index.find(head.position)
+        # not by head.position itself: a frame that an owner has appended since starts there
+        offset, position = self.index.find(max(head.position - 1, 0))
+        if offset >= head.end:
+            offset, position = FILE_HEADER_SIZE, 0
         while True:
             data = file.pread(FRAME_HEADER_SIZE, offset)
             frame = self._frame(data, 0, offset, position, None, head)
@@ -127,12 +140,18 @@ class LogView:
         return checkpoint.matches(frame_at(self.shared.file, self.keys, checkpoint.offset))
 
     def _batches(
-        self, start: int, head: Head, decode: Callable[[bytes], list[T]]
+        self, start: int, head: Head, decode: Callable[[bytes], list[T]], known: Head | None = None
     ) -> Iterator[tuple[int, list[T]]]:
-        """Yield the frames from the one that holds `start` on: first position, decoded events."""
+        """Yield the frames from the one that holds `start` on: first position, decoded events.
+
+        If a head that ends at `start` is known, nothing before it is read.
+        """
         file = self.shared.file
-        offset, position = self.index.find(start)
         link: int | None = None
+        if known is None:
+            offset, position = self.index.find(start)
+        else:
+            offset, position, link = known.end, known.position, known.header_check
         chunk, base = b"", offset
         while offset < head.end:
             at = offset - base

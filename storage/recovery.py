@@ -36,6 +36,8 @@ from .scan import Chain, find_frame_behind, last_nonzero, payload_valid, walk_ch
 from .vfs import close_quietly
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from .vfs import Directory, File
 
 VERIFY_TAIL_BYTES: Final = 2 * 1024 * 1024
@@ -356,6 +358,17 @@ def _quarantine(directory: Directory, file: File, start: int, end: int) -> str:
     finally:
         close_quietly(copy, quarantine)
     return name
+
+
+def write_again(file: File, judgement: Judgement, synced: Collection[Head | None]) -> None:
+    """Write the last frame again, unless it is known to be synced; the caller syncs.
+
+    If its sync failed before its owner died, the page cache calls it clean and the disk does not hold it: no
+    sync would bring it there. A session header was synced before the session got its name.
+    """
+    last = judgement.last
+    if judgement.head not in synced and last.kind != KIND_SESSION_HEADER:
+        file.pwrite(file.pread(last.end - last.offset, last.offset), last.offset)
 
 
 def restore(file: File, head: Head) -> None:

@@ -84,7 +84,7 @@ class Directory(Protocol):
     path: str
 
     def open(self, name: str, *, write: bool = False, create: bool = False) -> File:
-        """Open a regular file; with `create` it must be new, and is opened for writing."""
+        """Open a regular file, also one of a folder here (`a/b`); with `create` it must be new."""
         ...
 
     def open_directory(self, name: str) -> Directory:
