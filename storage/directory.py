@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import logging
 import os
 import re
 import secrets
@@ -43,6 +44,8 @@ HOLDER_SIZE: Final = 192
 LABELS_BYTES_MAX: Final = 64 * 1024
 _SESSION_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,255}", re.ASCII)
 _LOCK_TRIES: Final = 100
+
+logger = logging.getLogger("sealog")
 
 
 def check_session_id(session_id: object) -> str:
@@ -141,7 +144,7 @@ def open_store_directory(fs: FileSystem, path: str, *, create: bool) -> Director
                 )
             _sync_above(fs, path)
             _make_marker(directory)
-        _check_marker(directory)
+        _check_marker(directory, create=create)
     except BaseException:
         directory.close()
         raise
@@ -177,25 +180,32 @@ def _sync_above(fs: FileSystem, path: str) -> None:
 
 
 def _make_marker(directory: Directory) -> None:
-    name = f"{NEW_PREFIX}{secrets.token_hex(8)}"
-    file = directory.open(name, create=True)
+    """Make the marker in its place: of several first openers one makes it, and none replaces a locked one."""
     try:
-        file.pwrite(MARKER_TEXT, 0)
-        file.sync_data()
+        file = directory.open(MARKER_NAME, create=True)
+    except FileExistsError:
+        return
+    try:
+        _write_marker(directory, file)
     finally:
         file.close()
-    # two processes may make it at once: the same bytes, and nobody holds a lock on it yet
-    if directory.stat(MARKER_NAME) is None:
-        directory.rename(name, directory, MARKER_NAME)
-    else:
-        directory.unlink(name)
+
+
+def _write_marker(directory: Directory, file: File) -> None:
+    file.pwrite(MARKER_TEXT, 0)
+    file.sync_data()
     directory.sync()
 
 
-def _check_marker(directory: Directory) -> None:
-    file = directory.open(MARKER_NAME)
+def _check_marker(directory: Directory, *, create: bool) -> None:
+    file = directory.open(MARKER_NAME, write=create)
     try:
         text = file.pread(len(MARKER_TEXT) + 1, 0)
+        if text != MARKER_TEXT and MARKER_TEXT.startswith(text.rstrip(b"\0")):
+            # Its maker is not done yet, or died over it: what it writes is what is written here.
+            if create:
+                _write_marker(directory, file)
+            text = MARKER_TEXT
     finally:
         file.close()
     if not text.startswith(MARKER_TEXT.split()[0]):
@@ -248,7 +258,10 @@ def _sweep_store(directory: Directory) -> None:
     if dead:
         directory.sync()  # an unsynced move to the trash must not come undone once the session is emptied
     for name in dead:
-        remove_tree(directory, name)
+        try:
+            remove_tree(directory, name)
+        except OSError as error:  # the store works with it, and the next sweep tries again
+            logger.warning("%s/%s is left over and cannot be removed: %s", directory.path, name, error)
 
 
 def remove_tree(directory: Directory, name: str) -> None:
@@ -424,7 +437,7 @@ def create_session(
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise SessionExistsError(session_id, path) from error
             raise
-        store.sync()
+        _sync_or_undo(store, session_id, name)
     except BaseException:
         close_quietly(lock_file)
         with contextlib.suppress(OSError):
@@ -433,6 +446,16 @@ def create_session(
     finally:
         close_quietly(directory)
     return SessionLock(lock_file, session_id)
+
+
+def _sync_or_undo(store: Directory, session_id: str, name: str) -> None:
+    """Make a rename durable, or take it back: what was reported as not made must not be there."""
+    try:
+        store.sync()
+    except BaseException:
+        with contextlib.suppress(OSError):
+            store.rename(session_id, store, name)
+        raise
 
 
 def delete_session(store: Directory, session_id: str) -> None:

@@ -256,6 +256,9 @@ def _judge_tail(
         return "clean", None
     if sealed:
         raise CorruptionError(file.path, end, position, "there are bytes behind the seal")
+    if chain.why == "order":
+        reason = "an intact frame here does not follow the one before it"
+        return "damaged", CorruptionError(file.path, end, position, reason)
     later = find_frame_behind(file, keys, end + 1, size, position)
     if later is None:
         return _torn_reason(file, chain, size), None
