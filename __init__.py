@@ -18,10 +18,11 @@ import logging as _logging
 from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
 from importlib.metadata import version as _version
 
+from .actors.describing import SessionInfo
 from .actors.projection import Projection
 from .actors.sealing import SealedSession
 from .actors.session import Session
-from .actors.store import SessionInfo, Store, StoreStats
+from .actors.store import Store, StoreStats
 from .actors.store import open_store as open
 from .actors.subscription import Subscription
 from .storage.attachments import Attachment
@@ -31,10 +32,12 @@ from .storage.errors import (
     AttachmentMissingError,
     BlockingCallError,
     CorruptionError,
+    FeatureNotFoundError,
     FormatError,
     InvalidEventError,
     InvalidHeaderError,
     InvalidSessionIdError,
+    InvalidStateError,
     KeyConflictError,
     LimitExceededError,
     MailboxFullError,
@@ -74,11 +77,13 @@ __all__ = [
     "BlockingCallError",
     "CorruptionError",
     "Event",
+    "FeatureNotFoundError",
     "FormatError",
     "Gap",
     "InvalidEventError",
     "InvalidHeaderError",
     "InvalidSessionIdError",
+    "InvalidStateError",
     "KeyConflictError",
     "LimitExceededError",
     "MailboxFullError",

@@ -42,12 +42,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from .actors.attaching import Source
+    from .actors.describing import SessionInfo
     from .actors.projection import Projection
     from .actors.readable import ReadableSession
     from .actors.requests import AppendRequest
     from .actors.sealing import SealedSession as _BlockingSealedSession
     from .actors.session import Session as _BlockingSession
-    from .actors.store import SessionInfo, StoreStats
+    from .actors.store import StoreStats
     from .actors.subscription import Follower
     from .storage.attachments import Attachment
     from .storage.events import Event
@@ -117,6 +118,11 @@ class Store:
     async def describe(self, session_id: str) -> SessionInfo:
         """Look at one session, as `sealog.Store.describe`."""
         return await run_in_thread(self._store.describe, session_id)
+
+    async def overview(self) -> AsyncIterator[SessionInfo]:
+        """Look at all sessions, as `sealog.Store.overview`."""
+        async for info in _in_thread(self._store.overview()):
+            yield info
 
     async def recover_all(
         self, progress: Callable[[int, int, RecoveryReport], None] | None = None

@@ -32,6 +32,11 @@ GATHER_FRACTION: Final = 16
 _actor_threads: set[int] = set()
 
 
+def forget_parent() -> None:
+    """In a forked child: the threads stayed in the parent, and their idents are given out again."""
+    _actor_threads.clear()
+
+
 def on_actor_thread() -> bool:
     """Tell whether this thread belongs to an actor of ours, where a blocking call could wait for itself."""
     return threading.get_ident() in _actor_threads
@@ -136,8 +141,10 @@ class MailboxActor(pykka.ThreadingActor, Generic[M]):
         except BaseException as error:  # noqa: BLE001 — an actor never dies without a last act
             self.failed(error)
         finally:
-            _actor_threads.discard(ident)
-            self.last_act()
+            try:
+                self.last_act()  # callbacks run in there too
+            finally:
+                _actor_threads.discard(ident)
 
     def on_start(self) -> None:
         """Begin: what `begin` raises is a failure, which Pykka would only log."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import mimetypes
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from ..storage.attachments import Stage, new_stage_name, remove_attachment_files, stage_attachment
-from ..storage.errors import InvalidEventError, StorageFullError
+from ..storage.errors import InvalidEventError, SealogError, StorageFullError
 from ..storage.events import AttachmentData, is_blank
 from ..storage.vfs import FULL_ERRNOS
 
@@ -109,12 +110,13 @@ def _check(place: str, value: object) -> str:
 
 
 def remove_stage(slot: Slot, name: str) -> None:
-    """Remove a stage whose event was not accepted."""
-    directory = slot.open_directory()
-    try:
-        remove_attachment_files(directory, [name])
-    finally:
-        directory.close()
+    """Remove a stage whose event was not accepted; the error that is on its way says more."""
+    with contextlib.suppress(SealogError, OSError):
+        directory = slot.open_directory()
+        try:
+            remove_attachment_files(directory, [name])
+        finally:
+            directory.close()
 
 
 __all__ = ["Incoming", "Source", "new_stage_name", "remove_stage"]

@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from ..storage.checkpoints import checkpoint_of, read_checkpoint, write_checkpoint
+from ..storage.errors import CorruptionError
+from ..storage.format import FILE_HEADER_SIZE, Head, first_previous
 
 if TYPE_CHECKING:
-    from ..storage.format import Head
     from ..storage.reader import LogView
     from .projection import Projection
     from .slot import Slot
@@ -24,14 +25,30 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 CHECKPOINT_MIN_EVENTS: Final = 1000
-CHECKPOINT_GROWTH: Final = 8
-"""A checkpoint is rewritten when the log has grown by an eighth, so that rewriting stays linear in all."""
+CHECKPOINT_COST: Final = 2
+"""A checkpoint of n bytes is rewritten when the log has grown by half of that, and by 1000 events.
+
+So what follows it stays short next to it, for a state that is bounded as for one that grows with the log, and
+rewriting stays linear in all.
+"""
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(tuple[int, bytes]).decode
 
 logger = logging.getLogger("sealog")
+
+
+class Folded(NamedTuple):
+    """How far a fold has come: the salt of the log and the head up to which its events are in the state."""
+
+    salt: bytes
+    head: Head
+
+    def fits(self, view: LogView, head: Head) -> bool:
+        """Tell whether a log may be the one that was folded; the frame behind it has the last word."""
+        mine = self.head
+        return self.salt == view.keys.salt and (mine == head or mine.end < head.end)
 
 
 class Fold(Generic[S]):
@@ -45,9 +62,10 @@ class Fold(Generic[S]):
         self._file = f"projection-{projection.name}"
         self._lock = threading.Lock()
         self._folding: int | None = None
-        self._state: S | None = None
-        self._position: int | None = None
-        self._checkpointed = 0
+        self._state: Any = None
+        self._folded: Folded | None = None
+        self._checkpointed: Head | None = None
+        self._checkpoint_bytes = 0
 
     @property
     def is_folding_here(self) -> bool:
@@ -66,30 +84,40 @@ class Fold(Generic[S]):
             try:
                 return self._projection.view(self._advance(slot))
             except BaseException:
-                self._state = self._position = None  # apply may have changed the state half-way
+                self._forget()  # apply may have changed the state half-way
                 raise
             finally:
                 self._folding = None
 
+    def _forget(self) -> None:
+        self._state = self._folded = self._checkpointed = None
+        self._checkpoint_bytes = 0
+
     def _advance(self, slot: Slot) -> Any:
-        projection = self._projection
         with slot.reading() as (view, head, _, _):
-            if self._position is None:
-                self._start(slot, view, head)
-            state, position = self._state, self._position or 0
-            if position < head.position:
-                kinds = projection.kinds
-                for event in view.events(position, head.position, head):
-                    if kinds is None or event.kind in kinds:
-                        state = projection.apply(state, event)  # type: ignore[arg-type]
-                self._state, self._position = state, head.position
-                if slot.is_open and head.position - self._checkpointed >= max(
-                    CHECKPOINT_MIN_EVENTS, head.position // CHECKPOINT_GROWTH
-                ):
-                    self._write_checkpoint(slot, view, head)
+            if self._folded is not None and self._folded.fits(view, head):
+                try:
+                    return self._fold(slot, view, head)
+                except CorruptionError:  # perhaps only against what was folded: an older copy was put back
+                    logger.info("session %s: %s is folded again", slot.session_id, self._file)
+            self._forget()
+            self._start(slot, view, head)
+            return self._fold(slot, view, head)
+
+    def _fold(self, slot: Slot, view: LogView, head: Head) -> Any:
+        projection, state, folded = self._projection, self._state, self._folded
+        if folded is not None and folded.head.end < head.end:
+            kinds = projection.kinds
+            for event in view.events_after(folded.head, head):
+                if kinds is None or event.kind in kinds:
+                    state = projection.apply(state, event)
+            self._state, self._folded = state, Folded(view.keys.salt, head)
+            if slot.is_open and self._checkpoint_due(head):
+                self._write_checkpoint(slot, view, head)
         return state
 
     def _start(self, slot: Slot, view: LogView, head: Head) -> None:
+        """Begin at the checkpoint if it fits the log, else at the start of the log."""
         directory = slot.open_directory()
         try:
             checkpoint = read_checkpoint(directory, self._file, view.keys)
@@ -100,20 +128,29 @@ class Fold(Generic[S]):
                 version, saved = _decode(checkpoint.body)
                 if version == self._projection.version:
                     self._state = self._projection.load(saved)
-                    self._position = self._checkpointed = checkpoint.position
+                    self._folded = Folded(view.keys.salt, checkpoint.head)
+                    self._checkpointed, self._checkpoint_bytes = checkpoint.head, len(checkpoint.body)
                     return
             except ValueError as error:
                 logger.info("session %s: %s dropped: %s", slot.session_id, self._file, error)
-        self._state, self._position, self._checkpointed = self._projection.initial(), 0, 0
+        self._state = self._projection.initial()
+        self._folded = Folded(view.keys.salt, Head(FILE_HEADER_SIZE, 0, first_previous(view.keys)))
+
+    def _checkpoint_due(self, head: Head) -> bool:
+        done = self._checkpointed or Head(0, 0, 0)
+        return (
+            head.position - done.position >= CHECKPOINT_MIN_EVENTS
+            and (head.end - done.end) * CHECKPOINT_COST >= self._checkpoint_bytes
+        )
 
     def _write_checkpoint(self, slot: Slot, view: LogView, head: Head) -> None:
-        body = _encode((self._projection.version, self._projection.save(self._state)))  # type: ignore[arg-type]
+        body = _encode((self._projection.version, self._projection.save(self._state)))
         directory = slot.open_directory()
         try:
             if write_checkpoint(
                 directory, self._file, checkpoint_of(view.keys, view.frame_before(head), body)
             ):
-                self._checkpointed = head.position
+                self._checkpointed, self._checkpoint_bytes = head, len(body)
         finally:
             directory.close()
 

@@ -62,8 +62,8 @@ class Poison:
 
     __slots__ = ("error",)
 
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+    def __init__(self) -> None:
+        self.error: BaseException = KeyboardInterrupt()
 
 
 # What the reader is doing, written by the reading side only, under the lock: awake (it will look at the queue
@@ -170,7 +170,7 @@ class Mailbox(Generic[M]):
         Raises:
             BaseException: the turn failed or was interrupted; the reader will end.
         """
-        me = object()  # the claim is one store of this object, and is undone by identity
+        me = Poison()  # the claim is one store of this object, and is undone by identity
         sleep: Any = None
         try:
             with self.lock:
@@ -181,12 +181,25 @@ class Mailbox(Generic[M]):
             run(message)
         except BaseException as error:
             if self._claim is me:
-                self._poison = Poison(error)
+                self._poison = me
+                me.error = error
             raise
         else:
             return True
         finally:
-            self._give_back(me, sleep)
+            # No way out of here with the claim held, whatever is raised. Not a method: an interrupt may be
+            # raised when one is entered.
+            interrupted: BaseException | None = None
+            while self._claim is me:
+                try:
+                    with self.lock:
+                        if self._queue or self._command is not None or self._poison is not None:
+                            sleep.signal.set()
+                        self._claim = None
+                except BaseException as error:  # noqa: BLE001 — raised below, once the claim is undone
+                    interrupted = error
+            if interrupted is not None:
+                raise interrupted
 
     def _is_quiet(self) -> bool:
         return (
@@ -196,20 +209,6 @@ class Mailbox(Generic[M]):
             and self._poison is None
             and self._closed is None
         )
-
-    def _give_back(self, me: object, sleep: Any) -> None:
-        """End a lent turn; there is no way out of here with the claim held, whatever is raised."""
-        interrupted: BaseException | None = None
-        while self._claim is me:
-            try:
-                with self.lock:
-                    if self._queue or self._command is not None or self._poison is not None:
-                        sleep.signal.set()
-                    self._claim = None
-            except BaseException as error:  # noqa: BLE001 — raised below, once the claim is undone
-                interrupted = error
-        if interrupted is not None:
-            raise interrupted
 
     def withdraw(self, message: M) -> bool:
         """Take a message back; False if the reader has it already."""

@@ -10,6 +10,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ..storage.directory import claim_store, open_store_directory
+from .actor import forget_parent
 from .runtime import Runtime
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def _after_fork_in_child() -> None:
     global _registry_lock  # noqa: PLW0603 — another thread's hold of it stayed in the parent
     _registry_lock = threading.Lock()
     _shared.clear()
+    forget_parent()
     for runtime in list(_all):
         runtime.forget_parent()
     _all.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import logging
 import operator
 import threading
 import time
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ..storage.attachments import Stage
     from ..storage.events import Event
     from ..storage.log import Hash
+
+logger = logging.getLogger("sealog")
 
 
 class Signal:
@@ -40,7 +43,9 @@ class Signal:
         """Wait to be set; False if the time ran out."""
         if timeout_s is None:
             return self._acquire()
-        return self._acquire(True, max(timeout_s, 0))  # noqa: FBT003 — the lock's own argument
+        # max with 0 first, which NaN loses; a lock refuses to wait longer than TIMEOUT_MAX
+        timeout_s = min(max(0, timeout_s), threading.TIMEOUT_MAX)
+        return self._acquire(True, timeout_s)  # noqa: FBT003 — the lock's own argument
 
 
 class _Condition(threading.Condition):
@@ -60,7 +65,10 @@ class ReplyFuture(Future[Any]):
 
     def start(self) -> bool:
         """Claim the request for a commit; False if it was cancelled."""
-        return self.set_running_or_notify_cancel()
+        try:
+            return self.set_running_or_notify_cancel()
+        except RuntimeError:  # its holder resolved it, which is ours to do: nobody waits for an answer
+            return False
 
     def succeed(self, value: Any) -> None:
         """Resolve, unless that was done."""
@@ -71,6 +79,18 @@ class ReplyFuture(Future[Any]):
         """Resolve with an error, unless that was done."""
         with contextlib.suppress(BaseException):
             self.set_exception(error)
+
+    if not TYPE_CHECKING:  # a method that type checkers do not know
+
+        def _invoke_callbacks(self) -> None:
+            if self.cancelled():  # on the thread of its holder, whose interrupts are not ours to keep
+                super()._invoke_callbacks()
+                return
+            for callback in self._done_callbacks:
+                try:
+                    callback(self)
+                except BaseException:  # the standard library skips the rest of them then
+                    logger.exception("a callback of a future raised")
 
 
 class OneShot:

@@ -16,6 +16,7 @@ from ..storage.directory import (
 )
 from ..storage.errors import (
     BlockingCallError,
+    SessionDeletedError,
     SessionExistsError,
     SessionNotFoundError,
     SessionNotSealedError,
@@ -146,9 +147,14 @@ class Runtime:
     # -- what handles do
 
     def ask(
-        self, action: str, method: Callable[..., None], *arguments: Any, timeout_s: float | None = None
+        self,
+        action: str,
+        method: Callable[..., None],
+        *arguments: Any,
+        timeout_s: float | None = None,
+        reply: OneShot | None = None,
     ) -> Any:
-        """Have the supervisor do something and wait for its answer.
+        """Have the supervisor do something and wait for its answer, in a reply of the caller's if given.
 
         Raises:
             BlockingCallError: on an actor's own thread.
@@ -157,7 +163,7 @@ class Runtime:
         if on_actor_thread():
             raise BlockingCallError(action)
         supervision = self.writable(action)
-        reply = OneShot()
+        reply = reply or OneShot()
         supervision.tell(method, *arguments, reply=reply)
         if not reply.wait(timeout_s):
             msg = f"store {self.path}: {action} was not done in {timeout_s} s"
@@ -177,12 +183,12 @@ class Runtime:
     def checked_out(self, slot: Slot, action: str) -> Generator[Callable[[], None]]:
         """Have a session to oneself, without an actor; the yielded function says that it was deleted."""
         supervision = self.writable(action)
-        self.ask(action, supervision.check_out, slot)
-        deleted: list[bool] = []
+        ticket, deleted = OneShot(), list[bool]()
         try:
+            self.ask(action, supervision.check_out, slot, reply=ticket)
             yield lambda: deleted.append(True)
-        finally:
-            supervision.tell(supervision.check_in, slot, bool(deleted))
+        finally:  # also of a caller that was interrupted while it waited
+            supervision.tell(supervision.check_in, slot, ticket, bool(deleted))
 
     def create(self, header: SessionHeader) -> Slot:
         """Make a session and open it.
@@ -191,18 +197,28 @@ class Runtime:
             SessionExistsError: the id is taken.
             OSError: the disk refused.
         """
-        self.writable("create_session")
-        if self.directory.stat(header.session_id) is not None:
-            raise SessionExistsError(header.session_id, f"{self.path}/{header.session_id}")
-        slot = self.slot(header.session_id)
-        if slot.remembered is not None:  # its session was deleted by another process: its handles are dead
-            with self.checked_out(slot, "create_session") as say_deleted:
-                say_deleted()
+        supervision, opened = self.writable("create_session"), OneShot()
+        while True:
+            self._check_free(header.session_id)
             slot = self.slot(header.session_id)
-        with self.checked_out(slot, "create_session"):
-            slot.lock = create_session(self.directory, header)
-        self.open(slot)
+            try:
+                with self.checked_out(slot, "create_session") as say_deleted:
+                    if slot.remembered is None:
+                        slot.lock = create_session(self.directory, header)
+                        # before it is checked in, when it could go to sleep and give its lock away
+                        supervision.tell(supervision.open, slot, False, reply=opened)  # noqa: FBT003
+                        break
+                    self._check_free(header.session_id)
+                    say_deleted()  # its session was deleted by another process: its handles are dead
+            except SessionDeletedError:  # a slot that is about to be forgotten
+                continue
+        opened.wait(None)
+        opened.result()
         return slot
+
+    def _check_free(self, session_id: str) -> None:
+        if self.directory.stat(session_id) is not None:
+            raise SessionExistsError(session_id, f"{self.path}/{session_id}")
 
     def delete(self, slot: Slot, *, require_sealed: bool) -> None:
         """Delete a session; what its mailbox holds is committed first if it is live.
@@ -300,8 +316,8 @@ class Runtime:
     def _finished(self) -> None:
         if self._marker is not None:
             self._marker.close()
+        self.closed.set()  # before the directory: who finds that closed knows why
         self.directory.close()
-        self.closed.set()
 
     def forget_parent(self) -> None:
         """In a forked child: close the copies of all descriptors, unlock nothing, refuse all calls."""

@@ -245,7 +245,7 @@ class Session(ReadableSession):
             return self._attach(incoming, name, text, key)
         except AppendOutcomeUnknownError:
             raise  # the owner that follows decides what the stage was
-        except BaseException:
+        except Exception:  # not when interrupted: the owner may just be renaming it, in a commit with others
             remove_stage(slot, name)
             raise
         finally:

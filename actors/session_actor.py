@@ -128,13 +128,18 @@ class SessionActor(MailboxActor[Request]):
     def _close(self) -> None:
         slot, writer = self.slot, self._writer
         slot.mailbox.run_lent = None
-        if self.cause is not None and self.ending is not Ending.REFUSED:
-            for request in self._batch + slot.mailbox.take_all():
+        if self.cause is not None:
+            unanswered = self._batch
+            if unanswered and writer is not None and not writer.fault_answered:
+                unanswered += slot.mailbox.take_all()  # nothing is written past what was not
+            for request in unanswered:  # what waits for a log that could not be opened waits for the next try
                 request.reply.fail(slot.failed_error(self.cause, given_up=False))
         if writer is not None:
             clean = self.ending is Ending.CLOSED
-            if clean:
-                writer.finish()
-            slot.closed(writer.log, clean=clean)
+            try:
+                if clean:
+                    writer.finish()
+            finally:
+                slot.closed(writer.log, clean=clean)
         if self.ending in (Ending.CLOSED, Ending.REFUSED):
             slot.release_lock()

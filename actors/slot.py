@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import errno
 import itertools
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from ..storage.directory import open_session_directory
-from ..storage.errors import SessionDeletedError, SessionFailedError, SessionNotFoundError
+from ..storage.errors import SessionDeletedError, SessionFailedError, SessionNotFoundError, StoreClosedError
 from ..storage.log import Remembered
 from ..storage.reader import LogReader
 from .mailbox import Mailbox
@@ -61,7 +62,7 @@ class Slot:
         remembered: what is known of its log from the time it was last open.
         staging: names of attachment stages that threads are writing.
         pins: how many handles want it to stay live.
-        state, waiters, checkouts, faults, cause, verify_full: the supervisor's.
+        state, waiters, checkouts, checked_out_to, faults, cause, verify_full: the supervisor's.
         published: what readers may read: the open log, its durable end, its seal; None while not open here.
         header, recovered: published once by the owner.
     """
@@ -85,6 +86,7 @@ class Slot:
         self.has_actor = False
         self.waiters: list[Reply] = []
         self.checkouts: deque[Reply] = deque()
+        self.checked_out_to: Reply | None = None
         self.faults: deque[float] = deque()
         self.cause: BaseException | None = None
         self.verify_full = False
@@ -119,8 +121,14 @@ class Slot:
 
         Raises:
             SessionNotFoundError: it is gone.
+            StoreClosedError: the store was closed in the meantime.
         """
-        return open_session_directory(self.store, self.session_id)
+        try:
+            return open_session_directory(self.store, self.session_id)
+        except OSError as error:
+            if error.errno == errno.EBADF:  # of the store's directory, the only descriptor used here
+                raise StoreClosedError(self.store.path) from error
+            raise
 
     # -- the owner's side
 
@@ -160,6 +168,7 @@ class Slot:
         published, self.published = self.published, None
         if published is not None:
             published[0].shared.release()
+            self.wake_watchers()  # from now on they have to look for themselves
 
     def release_lock(self) -> None:
         """Give the session up to other processes."""

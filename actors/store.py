@@ -16,60 +16,32 @@ from ..storage.directory import (
     session_ids,
 )
 from ..storage.errors import (
+    BlockingCallError,
     FormatError,
     SealogError,
     SessionDeletedError,
     SessionLockedError,
-    SessionNotFoundError,
     StoreClosedError,
     StoreReadOnlyError,
 )
-from ..storage.recovery import QUARANTINE, RecoveryReport
+from ..storage.recovery import RecoveryReport
 from ..storage.repair import RepairReport, repair_session
 from ..storage.verify import VerifyReport, verify_session
 from ..storage.vfs import OsFileSystem, supported
+from .actor import on_actor_thread
+from .describing import SessionInfo, describe, glance_at
 from .process import open_runtime, release_runtime
 from .session import Session
 from .slot import SlotState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
     from ..storage.vfs import FileSystem
     from .runtime import Runtime
     from .slot import Slot
-
-Status = Literal["ok", "torn", "damaged", "failed"]
-
-
-class SessionInfo(msgspec.Struct, frozen=True):
-    """One session at a glance.
-
-    Args:
-        session_id: the session.
-        events: durable events; None if the log cannot be read.
-        sealed: whether it is sealed.
-        size_bytes: of the log file.
-        created_at: from the header; None if that cannot be read.
-        labels: from the header.
-        status: `ok`; `torn` (the next owner cuts off an interrupted write); `damaged`; `failed` (given up).
-        last_at: time of the last event, ns since the epoch; None if there is none.
-        quarantine_bytes: size of what recovery has cut off and kept.
-        reason: what is wrong; None if nothing is.
-    """
-
-    session_id: str
-    events: int | None
-    sealed: bool
-    size_bytes: int
-    created_at: str | None
-    labels: dict[str, str]
-    status: Status
-    last_at: int | None
-    quarantine_bytes: int
-    reason: str | None = None
 
 
 class StoreStats(msgspec.Struct, frozen=True):
@@ -200,76 +172,19 @@ class Store:
             InvalidSessionIdError: not an id.
             SessionNotFoundError: there is no such session.
         """
+        return describe(self._check(), check_session_id(session_id))
+
+    def overview(self) -> Iterator[SessionInfo]:
+        """Look at all sessions, in order of their ids, as cheaply as possible.
+
+        Of a log that ended cleanly only the start and the end are read, so damage in the middle of it is not
+        seen here, as `describe` sees it near the end and `verify` everywhere.
+        """
         runtime = self._check()
-        check_session_id(session_id)
-        known = runtime.known(session_id)
-        slot = known if known is not None and known.is_open else self._existing(session_id)
-        try:
-            return self._describe(slot)
-        except (FormatError, OSError) as error:
-            if isinstance(error, SessionNotFoundError):
-                raise
-            return SessionInfo(
-                session_id,
-                None,
-                False,  # noqa: FBT003
-                self._log_size(slot),
-                None,
-                {},
-                "damaged",
-                None,
-                self._quarantined(slot),
-                str(error),
-            )
-
-    def _describe(self, slot: Slot) -> SessionInfo:
-        reason: str | None = None
-        status: Status = "ok"
-        if not slot.is_open:
-            reader = slot.open_reader()
-            if reader.reason != "clean":
-                status, reason = (
-                    "torn",
-                    f"{reader.tail_bytes} bytes of an interrupted write ({reader.reason})",
-                )
-            reader.close()
-        if slot.state is SlotState.FAILED:
-            status, reason = "failed", repr(slot.cause)
-        with slot.reading() as (view, head, receipt, header):
-            last_at: int | None = None
-            if head.position:
-                last_at = next(view.events(head.position - 1, head.position, head)).at
-        return SessionInfo(
-            slot.session_id,
-            head.position,
-            receipt is not None,
-            self._log_size(slot),
-            header.created_at,
-            dict(header.labels),
-            status,
-            last_at,
-            self._quarantined(slot),
-            reason,
-        )
-
-    def _log_size(self, slot: Slot) -> int:
-        found = self._runtime.directory.stat(f"{slot.session_id}/log")
-        return 0 if found is None else found.size_bytes
-
-    def _quarantined(self, slot: Slot) -> int:
-        path = f"{slot.session_id}/{QUARANTINE}"
-        if self._runtime.directory.stat(path) is None:
-            return 0
-        session = slot.open_directory()
-        try:
-            folder = session.open_directory(QUARANTINE)
-            try:
-                sizes = [folder.stat(name) for name in folder.names()]
-            finally:
-                folder.close()
-        finally:
-            session.close()
-        return sum(found.size_bytes for found in sizes if found is not None)
+        for session_id in session_ids(runtime.directory):
+            info = glance_at(runtime, session_id)
+            if info is not None:
+                yield info
 
     def recover_all(
         self, progress: Callable[[int, int, RecoveryReport], None] | None = None
@@ -354,7 +269,7 @@ class Store:
         """
         runtime = self._check()
         check_session_id(session_id)
-        target = open_store_directory(runtime.fs, os.path.abspath(os.fspath(into)), create=True)
+        target = open_store_directory(runtime.fs, os.path.abspath(os.fsdecode(into)), create=True)
         try:
             return repair_session(runtime.directory, session_id, target)
         finally:
@@ -386,6 +301,8 @@ class Store:
             TimeoutError: not done in time; it goes on, and a second call waits for it again.
             BlockingCallError: on an actor's own thread.
         """
+        if on_actor_thread():
+            raise BlockingCallError("close")
         if not self._closed:
             self._closed = True
             release_runtime(self._runtime, timeout)
@@ -406,8 +323,8 @@ class Store:
         if runtime is None or self._closed or not runtime.usable:
             return
         self._closed = True
+        runtime.abandon()  # first: a warning may be an error
         warnings.warn(f"store {runtime.path} was never closed", ResourceWarning, source=self, stacklevel=2)
-        runtime.abandon()
 
 
 def open_store(
@@ -448,7 +365,7 @@ def open_store(
         raise OSError(msg)
     runtime = open_runtime(
         OsFileSystem() if file_system is None else file_system,
-        os.path.abspath(os.fspath(path)),
+        os.path.abspath(os.fsdecode(path)),
         read_only=read_only,
         create=create,
         max_live_sessions=max_live_sessions,

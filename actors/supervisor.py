@@ -90,6 +90,7 @@ class Supervision:
         self._out: set[Slot] = set()
         self._failed_slots: set[Slot] = set()  # kept, so that their cause is
         self._queue: deque[Slot] = deque()
+        self.calls: deque[Call] = deque()  # taken from the mailbox and not made yet
         self._closing: list[Reply] | None = None
         self._warned = False
 
@@ -151,8 +152,13 @@ class Supervision:
                 self._revive(slot)
             self._rest(slot)
 
-    def check_in(self, slot: Slot, deleted: bool) -> None:  # noqa: FBT001 — a message's argument
-        """Take a session back."""
+    def check_in(self, slot: Slot, ticket: Reply, deleted: bool) -> None:  # noqa: FBT001 — a message's argument
+        """Take a session back, or off the list of an interrupted caller who did not wait for it."""
+        if slot.checked_out_to is not ticket:
+            if ticket in slot.checkouts:
+                slot.checkouts.remove(ticket)
+            return
+        slot.checked_out_to = None
         self._out.discard(slot)
         if deleted:
             self._deleted(slot)
@@ -267,21 +273,23 @@ class Supervision:
             self._live.pop(slot.session_id, None)
             slot.state = SlotState.CHECKED_OUT
             self._out.add(slot)
-            slot.checkouts.popleft().succeed(None)
+            slot.checked_out_to = slot.checkouts.popleft()
+            slot.checked_out_to.succeed(None)
             return
         slot.state = SlotState.DORMANT
         if not slot.mailbox.rest(stay_awake=bool(slot.waiters)):
             self.wanted(slot)
         else:
             self._live.pop(slot.session_id, None)
+            slot.release_lock()  # of a session that was made, and not opened since the store closes
 
     def _deleted(self, slot: Slot) -> None:
+        self._forget(slot)  # first, so that whoever is answered finds another one
         self._give_up(slot, slot.deleted_error, SlotState.DELETED)
         slot.release_lock()
         for reply in slot.checkouts:
             reply.fail(slot.deleted_error())
         slot.checkouts.clear()
-        self._forget(slot)
 
     def _give_up(self, slot: Slot, error: Callable[[], BaseException], state: SlotState) -> None:
         """Answer everybody who waits with an error, and leave the slot in `state`."""
@@ -355,7 +363,7 @@ class Supervision:
 
     def finish(self) -> None:
         """Answer whoever still asks, then those who wait for the end."""
-        for call in self.mailbox.close(self._closed_error):
+        for call in [*self.calls, *self.mailbox.close(self._closed_error)]:
             if call.reply is not None:
                 call.reply.fail(self._closed_error())
         for slot in self._slots():
@@ -376,15 +384,17 @@ class Supervisor(MailboxActor[Call]):
 
     def begin(self) -> None:
         """Go on with the timers of a predecessor."""
-        self.inbox.deadline = self._supervision.timers.deadline
+        supervision = self._supervision
+        self.inbox.deadline = 0.0 if supervision.calls else supervision.timers.deadline
 
     def turn(self, turn: Turn[Call]) -> None:
         """Make the calls that wait, each on its own: what one raises harms no other."""
         supervision = self._supervision
-        for method in supervision.timers.due():
-            Call(method, (), None).make()
-        for call in turn.batch:
-            call.make()
+        calls = supervision.calls
+        calls.extend(turn.batch)  # first, so that a successor finds them
+        calls.extend(Call(method, (), None) for method in supervision.timers.due())
+        while calls:
+            calls.popleft().make()
         self.inbox.deadline = supervision.timers.deadline
         if supervision.finished:
             self.actor_stopped.set()
@@ -399,7 +409,7 @@ class Supervisor(MailboxActor[Call]):
             try:
                 Supervisor.start(self._supervision)
             except BaseException:
-                logger.exception("no successor could be started: the store closes")
-            else:
-                return
-        self._supervision.finish()
+                logger.exception("no thread for a successor of the supervisor: it runs on this one")
+                Supervisor(self._supervision)._run()  # noqa: SLF001 — of its own class
+        else:
+            self._supervision.finish()

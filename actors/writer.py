@@ -85,6 +85,7 @@ class SessionWriter:
     Attributes:
         log: the log.
         commit_s: how long the last commit took.
+        fault_answered: a commit failed, and all whom that concerns know.
     """
 
     def __init__(self, slot: Slot, log: Log) -> None:
@@ -93,6 +94,7 @@ class SessionWriter:
         self._marked = log.head
         self.log = log
         self.commit_s = 0.0
+        self.fault_answered = False
 
     def run_one(self, request: Request) -> None:
         """Take a turn with one request."""
@@ -185,18 +187,29 @@ class SessionWriter:
     def _answer_full(self, group: Group, error: BaseException) -> None:
         code = error.errno if isinstance(error, OSError) and error.errno else 0
         self._remove_files([str(position) for _, position in group.files])
+        stored = [(request, first) for request, first in group.repeated if first < group.head.position]
+        for request, first in stored:  # known from earlier commits: a full disk changes nothing
+            self._discard(request)
+            request.succeed(first)
         for request in self._all(group):
             self._discard(request)
             request.reply.fail(StorageFullError(self.log.session_id, self.log.path, code))
 
     def _answer_fault(self, group: Group, error: BaseException) -> None:
-        """Answer after a failed commit; the owner that follows removes what it left."""
+        """Answer after a failed commit; the owner that follows removes what it left.
+
+        What waits behind it is taken before the first answer leaves: nothing is written past a hole, and
+        whoever sends again after the answer waits for the owner that follows. Interrupts concern no others.
+        """
+        behind = self._slot.mailbox.take_all() if isinstance(error, Exception) else []
+        self.fault_answered = True
         waiting = {id(request) for request in group.staged}
         waiting.update(id(request) for request, first in group.repeated if first >= group.head.position)
-        for request in self._all(group):
+        everybody: list[Request] = [*self._all(group), *behind]
+        for request in everybody:
             if isinstance(error, (SessionDeletedError, CorruptionError)):
                 request.reply.fail(error)
-            elif id(request) in waiting:
+            elif isinstance(request, AppendRequest) and id(request) in waiting:
                 unknown = AppendOutcomeUnknownError(
                     self.log.session_id, f"a write or sync failed ({error!r})", request.positions
                 )
@@ -249,6 +262,7 @@ class SessionWriter:
                 return
             unknown = AppendOutcomeUnknownError(log.session_id, f"the seal was not confirmed ({error!r})")
             unknown.__cause__ = error
+            self._answer_fault(Group(log.head), error)
             request.reply.fail(unknown)
             raise
         self._slot.publish(log)

@@ -1,14 +1,14 @@
 """A base for projections: name, version and copies from msgspec.
 
 class CountByKind(Projection[dict[str, int]]):
-state_type = dict[str, int]
+    state_type = dict[str, int]
 
-def initial(self) -> dict[str, int]:
-return {}
+    def initial(self) -> dict[str, int]:
+        return {}
 
-def apply(self, state: dict[str, int], event: Event) -> dict[str, int]:
-state[event.kind] = state.get(event.kind, 0) + 1
-return state
+    def apply(self, state: dict[str, int], event: Event) -> dict[str, int]:
+        state[event.kind] = state.get(event.kind, 0) + 1
+        return state
 
 session.project(CountByKind())
 """
