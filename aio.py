@@ -27,6 +27,7 @@ from .actors.event_loop import new_wakeup, remaining_s, run_in_thread
 from .actors.requests import ReplyFuture, append_request, batch_request
 from .actors.store import Store as _BlockingStore
 from .actors.store import open_store
+from .projections.asynchronous import AcpSessions, HarnessMemory
 from .storage.errors import (
     AppendOutcomeUnknownError,
     MailboxFullError,
@@ -57,7 +58,15 @@ if TYPE_CHECKING:
     from .storage.repair import RepairReport
     from .storage.verify import VerifyReport
 
-__all__ = ["SealedSession", "Session", "Store", "Subscription", "open"]
+__all__ = [
+    "AcpSessions",
+    "HarnessMemory",
+    "SealedSession",
+    "Session",
+    "Store",
+    "Subscription",
+    "open",
+]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -100,6 +109,11 @@ class Store:
     def path(self) -> str:
         """The store's folder, absolute."""
         return self._store.path
+
+    @property
+    def blocking(self) -> _BlockingStore:
+        """The same store for threads."""
+        return self._store
 
     async def create_session(
         self, session_id: str, created_at: str | None = None, labels: Mapping[str, str] | None = None

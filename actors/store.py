@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import msgspec
 
-from ..storage.directory import (
-    check_session_id,
-    new_header,
-    open_session_directory,
-    open_store_directory,
-    session_ids,
-)
+from ..storage.directory import open_session_directory, open_store_directory, session_ids
 from ..storage.errors import (
     BlockingCallError,
     FormatError,
@@ -24,6 +18,7 @@ from ..storage.errors import (
     StoreClosedError,
     StoreReadOnlyError,
 )
+from ..storage.header import check_session_id, new_header
 from ..storage.recovery import RecoveryReport
 from ..storage.repair import RepairReport, repair_session
 from ..storage.verify import VerifyReport, verify_session

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ..storage.directory import check_session_id
 from ..storage.errors import (
     InvalidSessionIdError,
     KeyConflictError,
@@ -20,6 +19,7 @@ from ..storage.errors import (
     SessionExistsError,
     SessionNotFoundError,
 )
+from ..storage.header import check_session_id
 from .errors import FileNameError, NotAnImportError
 from .jsontext import storable
 from .known import Known

@@ -10,30 +10,28 @@ import errno
 import json
 import logging
 import os
-import re
 import secrets
 import socket
 import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .errors import (
-    InvalidHeaderError,
-    InvalidSessionIdError,
     SessionExistsError,
     SessionLockedError,
     SessionNotFoundError,
     StoreNotFoundError,
     UpgradeRequiredError,
 )
-from .events import is_blank
-from .format import HEAD_MARK_SIZE, HOLDER_OFFSET, SessionHeader
+from .format import HEAD_MARK_SIZE, HOLDER_OFFSET
+from .header import is_session_id
 from .log import create_log
 from .reader import LOCK_NAME, LOG_NAME
 from .vfs import close_quietly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
+    from .format import SessionHeader
     from .vfs import Directory, File, FileSystem
 
 MARKER_NAME: Final = ".sealog"
@@ -41,61 +39,9 @@ MARKER_TEXT: Final = b"sealog store 1\n"
 NEW_PREFIX: Final = ".new-"
 TRASH_PREFIX: Final = ".trash-"
 HOLDER_SIZE: Final = 192
-LABELS_BYTES_MAX: Final = 64 * 1024
-_SESSION_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,255}", re.ASCII)
 _LOCK_TRIES: Final = 100
 
 logger = logging.getLogger("sealog")
-
-
-def check_session_id(session_id: object) -> str:
-    """Return the id if it is one.
-
-    Raises:
-        InvalidSessionIdError: it is not 1–255 characters of `[A-Za-z0-9_-]`.
-    """
-    if not isinstance(session_id, str) or not _SESSION_ID.fullmatch(session_id):
-        raise InvalidSessionIdError(session_id)
-    return str.__str__(session_id)
-
-
-def new_header(session_id: str, created_at: object, labels: Mapping[str, str] | None) -> SessionHeader:
-    """Return the header of a session to be made.
-
-    Raises:
-        InvalidHeaderError: created_at is blank or no text, or labels are not str → str.
-    """
-    if created_at is None:
-        now_ns = time.time_ns()
-        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now_ns // 10**9))
-        created_at = f"{seconds}.{now_ns % 10**9 // 1000:06d}Z"
-    if not isinstance(created_at, str):
-        raise InvalidHeaderError(session_id, "created_at", f"must be a str, not {type(created_at).__name__}")
-    if is_blank(created_at):
-        raise InvalidHeaderError(session_id, "created_at", "is blank; leave it out to get the time of now")
-    size = _check_utf8(session_id, "created_at", created_at)
-    checked: dict[str, str] = {}
-    try:
-        items = list({} if labels is None else labels.items())
-    except AttributeError:
-        raise InvalidHeaderError(
-            session_id, "labels", f"must be a dict of str to str, not {type(labels).__name__}"
-        ) from None
-    for name, value in items:
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidHeaderError(session_id, "labels", f"must be str to str, not {name!r}: {value!r}")
-        size += _check_utf8(session_id, "labels", name) + _check_utf8(session_id, "labels", value)
-        checked[str.__str__(name)] = str.__str__(value)
-    if size > LABELS_BYTES_MAX:
-        raise InvalidHeaderError(session_id, "labels", f"are over {LABELS_BYTES_MAX:,} bytes in all")
-    return SessionHeader(session_id, str.__str__(created_at), checked)
-
-
-def _check_utf8(session_id: str, field: str, text: str) -> int:
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidHeaderError(session_id, field, f"has a lone surrogate: {text!r}") from None
 
 
 class StoreMarker:
@@ -283,9 +229,7 @@ def remove_tree(directory: Directory, name: str) -> None:
 
 def session_ids(directory: Directory) -> list[str]:
     """List the sessions of a store, sorted: directories named as sessions that hold a log or a lock."""
-    return sorted(
-        name for name in directory.names() if _SESSION_ID.fullmatch(name) and _is_session(directory, name)
-    )
+    return sorted(name for name in directory.names() if is_session_id(name) and _is_session(directory, name))
 
 
 def _is_session(directory: Directory, name: str) -> bool:

@@ -24,7 +24,7 @@ from unittest import mock
 
 import msgspec
 
-from sealog.storage import attachments, checkpoints, directory, events, index, log, recovery
+from sealog.storage import attachments, checkpoints, directory, events, header, index, log, recovery
 from sealog.storage import format as log_format
 from sealog.storage.events import Event, encode_event, encode_payload
 from sealog.storage.vfs import OsFileSystem
@@ -48,8 +48,8 @@ class Writer:
         digest = hashlib.sha256(name.encode()).digest()
         salt = b"\xc1" + bytes(byte or 1 for byte in digest[:3]) + digest[3:15]
         with mock.patch.object(log, "new_salt", return_value=salt):
-            header = directory.new_header(name, CREATED_AT, labels)
-            directory.create_session(store, header).close()
+            made_with = header.new_header(name, CREATED_AT, labels)
+            directory.create_session(store, made_with).close()
         self.directory = directory.open_session_directory(store, name)
         self.lock = directory.lock_session(self._fs, store, name)
         self.log = log.open_log(self._fs, store, self.directory, self.lock)
@@ -336,7 +336,7 @@ def layout() -> str:
         f"kind bytes at most: {events.KIND_BYTES_MAX}",
         f"key bytes at most: {events.KEY_BYTES_MAX}",
         f"data levels at most: {events.DATA_DEPTH_MAX}",
-        f"label bytes at most: {directory.LABELS_BYTES_MAX}",
+        f"label bytes at most: {header.LABELS_BYTES_MAX}",
         f"bytes between index entries: {index.ENTRY_SPACING_BYTES}",
     ]
     return "\n".join(lines) + "\n"

@@ -16,7 +16,6 @@ from sealog.storage.attachments import new_stage_name, publish_stages, stage_att
 from sealog.storage.directory import (
     create_session,
     lock_session,
-    new_header,
     open_session_directory,
     open_store_directory,
 )
@@ -32,6 +31,7 @@ from sealog.storage.format import (
     parse_file_header,
     parse_frame,
 )
+from sealog.storage.header import new_header
 from sealog.storage.log import Log, open_log
 from sealog.storage.reader import LogReader, open_log_file
 from sealog.storage.vfs import OsDirectory, OsFile, OsFileSystem

@@ -14,11 +14,8 @@ import pytest
 
 from sealog.storage import directory as directory_module
 from sealog.storage.directory import (
-    LABELS_BYTES_MAX,
-    check_session_id,
     create_session,
     delete_session,
-    new_header,
     open_session_directory,
     remove_tree,
     session_ids,
@@ -30,6 +27,7 @@ from sealog.storage.errors import (
     SessionLockedError,
     SessionNotFoundError,
 )
+from sealog.storage.header import LABELS_BYTES_MAX, check_session_id, new_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

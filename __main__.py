@@ -1,0 +1,7 @@
+"""`python -m sealog`: the `sealog` command."""
+
+from __future__ import annotations
+
+from .cli import main
+
+main()
