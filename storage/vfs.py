@@ -292,7 +292,7 @@ class OsDirectory:
         """See `Directory`."""
         try:
             return _file_stat(os.stat(name, dir_fd=self._fd, follow_symlinks=False))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def sync(self) -> None:

@@ -226,7 +226,7 @@ class SimulatedDirectory:
             self._check()
             folder, _, _ = name.rpartition("/")
             if folder and not self._machine.is_directory(self.node, folder):
-                fail(errno.ENOTDIR, f"{self.path}/{name}")
+                return None
             node = self._machine.find(self.node, name)
             return None if node is None else self._machine.describe(node)
 
