@@ -8,19 +8,24 @@
         export_session(session, "chat.html", format="html")
 
 `import_file` tells the format from the content. Every record is kept, and exporting in the same format gives
-back equal JSON, record for record. docs/formats.md has the formats and how to add one.
+back equal JSON, record for record. Folders of sessions of older programs come with `import_directory` and go
+with `export_directory`. docs/formats.md has the formats and how to add one.
 """
 
 from __future__ import annotations
 
+from .archives import Archive
 from .errors import FileNameError, NotAnImportError, NotExportableError, UnknownFormatError
-from .exporting import ExportReport, export_session
-from .importing import Conflict, ImportReport, Problem, import_file
-from .registry import READERS, WRITERS, Reader, Writer
+from .exporting import export_directory, export_session
+from .importing import import_directory, import_file
+from .registry import ARCHIVES, READERS, WRITERS, Reader, Writer
+from .reports import Conflict, ExportReport, ImportReport, Problem
 
 __all__ = [
+    "ARCHIVES",
     "READERS",
     "WRITERS",
+    "Archive",
     "Conflict",
     "ExportReport",
     "FileNameError",
@@ -31,6 +36,8 @@ __all__ = [
     "Reader",
     "UnknownFormatError",
     "Writer",
+    "export_directory",
     "export_session",
+    "import_directory",
     "import_file",
 ]

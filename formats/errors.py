@@ -60,11 +60,12 @@ class NotAnImportError(SealogError, ValueError):
 
 
 class NotExportableError(SealogError, ValueError):
-    """The session cannot be written in that format."""
+    """The session cannot be written in that format; `events` names those that are in the way, if some are."""
 
-    def __init__(self, session_id: str, format_name: str, reason: str) -> None:
-        """Name the session, the format and the reason."""
+    def __init__(self, session_id: str, format_name: str, reason: str, events: tuple[str, ...] = ()) -> None:
+        """Name the session, the format, the reason, and positions with what is in the way there."""
         super().__init__(f"session {session_id!r} cannot be written as {format_name}: {reason}")
+        self.events = events
         self.session_id = session_id
         self.format_name = format_name
         self.reason = reason

@@ -18,102 +18,36 @@ from ..storage.errors import (
     SealogError,
     SessionExistsError,
     SessionNotFoundError,
+    StorageFullError,
+    StoreClosedError,
+    StoreReadOnlyError,
 )
 from ..storage.header import check_session_id
-from .errors import FileNameError, NotAnImportError
+from .errors import FileNameError, NotAnImportError, UnknownFormatError
 from .jsontext import storable
 from .known import Known
 from .pages import time_text
-from .records import RecordNumber
-from .registry import detect_format, find_reader
+from .registry import ARCHIVES, detect_archive, detect_format, find_archive, find_reader
+from .reports import Conflict, ImportReport, Problem
 from .source import Source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..actors.session import Session
     from ..actors.store import Store
+    from .archives import Archive, Unit
     from .records import Entry, Transcript
 
     Progress = Callable[[int, int], None]
 
-__all__ = ["Conflict", "ImportReport", "Problem", "import_file"]
+__all__ = ["Conflict", "ImportReport", "Problem", "import_directory", "import_file"]
 
 BATCH_RECORDS: Final = 256
 BATCH_BYTES: Final = 4 * 1024 * 1024
 OTHER_FILE_CONFLICTS: Final = 3
 """So many changed records before the first known one, and the file is taken for another of the same name."""
-DETAILS_MAX: Final = 1_000
-"""Conflicts and problems that a report names; all are counted."""
-
-
-class Conflict(msgspec.Struct, frozen=True):
-    """A record that is not what was imported before; the session keeps what it has.
-
-    Args:
-        record: its index, or the path to it.
-        line: where it begins in the file, from 1.
-    """
-
-    record: RecordNumber
-    line: int
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """Something in the file that is not as it should be; it is kept nevertheless.
-
-    Args:
-        line: where, from 1; 0 for the file as a whole.
-        reason: what.
-    """
-
-    line: int
-    reason: str
-
-
-class ImportReport(msgspec.Struct):
-    """What an import did.
-
-    Args:
-        session_id: of the session.
-        format: of the file.
-        records: in the file.
-        added: records that were new.
-        known: records that were there.
-        conflicting: records that have changed; `conflicts` names the first of them.
-        events: that were appended, attachments included.
-        attachments: that were attached.
-        conflicts: the first thousand records that have changed.
-        troubled: how many problems there were; `problems` names the first of them.
-        problems: the first thousand problems.
-        related: reports of files that were imported with this one, such as subagents'.
-    """
-
-    session_id: str
-    format: str
-    records: int = 0
-    added: int = 0
-    known: int = 0
-    conflicting: int = 0
-    events: int = 0
-    attachments: int = 0
-    conflicts: list[Conflict] = []
-    troubled: int = 0
-    problems: list[Problem] = []
-    related: list[ImportReport] = []
-
-    def add_problem(self, line: int, reason: str) -> None:
-        """Note a problem."""
-        self.troubled += 1
-        if len(self.problems) < DETAILS_MAX:
-            self.problems.append(Problem(line, reason))
-
-    def add_conflict(self, number: RecordNumber, line: int) -> None:
-        """Note a record that has changed."""
-        self.conflicting += 1
-        if len(self.conflicts) < DETAILS_MAX:
-            self.conflicts.append(Conflict(number, line))
 
 
 def import_file(
@@ -128,7 +62,7 @@ def import_file(
 
     Args:
         store: where to.
-        path: of the file, or of a folder for formats that are one.
+        path: of the file. For a folder of sessions call `import_directory`; this takes a file of one.
         format: name of the format; told from the content if left out.
         session_id: of the session; the file's name without its ending if left out.
         progress: called now and then with how many bytes are done and how many there are.
@@ -142,10 +76,14 @@ def import_file(
         InvalidSessionIdError: `session_id` is none; nothing was written.
         NotAnImportError: a session of the file's name holds other events, or the import of another file;
             nothing was written.
+        ValueError: the path is a folder of more or less than one session.
         OSError: the file cannot be read.
         SealogError: whatever appending raises. What was committed stays; import the file again to go on.
     """
     source = Source(path, store)
+    archive = detect_archive(source) if format is None else find_archive(format)
+    if archive is not None:
+        return _import_unit(store, source, archive, session_id, progress)
     module = detect_format(source) if format is None else find_reader(format)
     transcript = module.read(source)
     chosen = session_id
@@ -171,6 +109,84 @@ def import_file(
                 raise  # the store's trouble, not the file's
             report.add_problem(0, f"{related.source.path} was not imported: {error}")
     return report
+
+
+def import_directory(
+    store: Store,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002 — what it is called everywhere
+    session_id: str | None = None,
+    progress: Progress | None = None,
+) -> Iterator[ImportReport]:
+    """Import all sessions of a folder, one at each step; a second time, only what is new.
+
+    A session that cannot be imported is reported, with `error`, and the others are imported all the same.
+
+    Args:
+        store: where to.
+        path: of the folder, or of the file of one of its sessions.
+        format: `ksessionlog`, `harness-state` or `acp-state`; told from the content if left out, which only
+            `ksessionlog` can be.
+        session_id: what to call the session, if there is only one; for the two others the key of it, which
+            may be any string.
+        progress: called after each session with how many bytes are done and how many there are.
+
+    Returns:
+        An iterator that imports a session at each step and gives its report.
+
+    Raises:
+        UnknownFormatError: the format is none of folders.
+        ValueError: `session_id` is given, and there is not exactly one session.
+        OSError: the folder cannot be read.
+        StorageFullError, StoreClosedError, StoreReadOnlyError: from a step; no session can be imported.
+    """
+    source = Source(path, store)
+    archive = detect_archive(source) if format is None else find_archive(format)
+    if archive is None:
+        raise UnknownFormatError(
+            source.path if format is None else repr(format),
+            "no format of folders fits",
+            [module.NAME for module in ARCHIVES],
+        )
+    units = archive.units(source)
+    if session_id is not None:
+        _check_single(source, units)
+    return _import_units(store, archive, units, session_id, progress)
+
+
+def _check_single(source: Source, units: list[Unit]) -> None:
+    if len(units) != 1:
+        msg = f"{source.path} holds {len(units):,} sessions, not one; import_directory() takes them all"
+        raise ValueError(msg)
+
+
+def _import_unit(
+    store: Store, source: Source, archive: Archive, session_id: str | None, progress: Progress | None
+) -> ImportReport:
+    units = archive.units(source)
+    _check_single(source, units)
+    report = archive.take(store, units[0], session_id)
+    if progress is not None:
+        progress(units[0].size_bytes, units[0].size_bytes)
+    return report
+
+
+def _import_units(
+    store: Store, archive: Archive, units: list[Unit], session_id: str | None, progress: Progress | None
+) -> Iterator[ImportReport]:
+    done, total = 0, sum(unit.size_bytes for unit in units)
+    for unit in units:
+        try:
+            report = archive.take(store, unit, session_id)
+        except (StorageFullError, StoreClosedError, StoreReadOnlyError):
+            raise
+        except (SealogError, OSError) as error:
+            report = ImportReport(session_id or "", archive.NAME, source=unit.path, error=str(error))
+        done += unit.size_bytes
+        if progress is not None:
+            progress(done, total)
+        yield report
 
 
 class _Importer:

@@ -31,10 +31,16 @@ class Written(msgspec.Struct):
     Args:
         records: records, or events where the format has one for each.
         skipped: events that the format has no place for.
+        dropped: what else the format has no place for, in words.
+        unchanged: whether all of it was there already.
+        path: of the file, where the format chose it.
     """
 
     records: int = 0
     skipped: int = 0
+    dropped: list[str] = []
+    unchanged: bool = False
+    path: str = ""
 
 
 class Target:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sealog
-from sealog.formats import export_session, import_file
+from sealog.formats import export_directory, export_session, import_directory, import_file, ksessionlog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sealog.formats import ImportReport
+    from sealog.formats import ExportReport, ImportReport
 
 
 @pytest.fixture
@@ -69,6 +69,48 @@ def give(store: sealog.Store) -> Callable[..., bytes]:
         out = io.BytesIO()
         export_session(store.open_session(session_id), out, format=format)
         return out.getvalue()
+
+    return export
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """Return an empty folder for what an older program has left."""
+    path = tmp_path / "old"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def put(old: Path) -> Callable[..., Path]:
+    """Return a function that writes a KSESSIONLOG session into `old`, in the place of one that is there."""
+
+    def write(session: ksessionlog.KSession) -> Path:
+        name = session.header.session_id
+        for path in [*old.glob(f"{name}.session-log"), *old.glob(f"{name}-*.pending-object")]:
+            path.unlink()
+        ksessionlog.write(session, old)
+        return old / f"{name}.session-log"
+
+    return write
+
+
+@pytest.fixture
+def bring(store: sealog.Store, old: Path) -> Callable[..., list[ImportReport]]:
+    """Return a function that imports the KSESSIONLOG sessions of a folder, of `old` if left out."""
+
+    def take(path: Path = old, **options: Any) -> list[ImportReport]:
+        return list(import_directory(store, path, format="ksessionlog", **options))
+
+    return take
+
+
+@pytest.fixture
+def send(store: sealog.Store, tmp_path: Path) -> Callable[..., list[ExportReport]]:
+    """Return a function that exports sessions into the KSESSIONLOG folder `new`."""
+
+    def export(**options: Any) -> list[ExportReport]:
+        return list(export_directory(store, tmp_path / "new", format="ksessionlog", **options))
 
     return export
 

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sealog
-from sealog.formats import FileNameError, NotAnImportError, UnknownFormatError, import_file, importing
+from sealog.formats import (
+    FileNameError,
+    NotAnImportError,
+    UnknownFormatError,
+    import_file,
+    importing,
+    reports,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +189,7 @@ class TestAgain:
     def test_many_conflicts_and_problems_are_counted_and_some_named(
         self, take: Take, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(importing, "DETAILS_MAX", 3)
+        monkeypatch.setattr(reports, "DETAILS_MAX", 3)
         assert take(b"bad\n" * 9 + b'{"role":"user"}\n', format="jsonl").troubled == 9
         report = take(b"BAD\n" * 9 + b'{"role":"user"}\n', format="jsonl")
         assert (report.conflicting, report.troubled) == (9, 9)
