@@ -18,12 +18,12 @@ Runs on asyncio with the standard library alone, and on trio where that is insta
 
 from __future__ import annotations
 
-import itertools
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from .actors.event_loop import new_wakeup, remaining_s, run_in_thread
+from .actors.async_subscription import Subscription
+from .actors.event_loop import InThread, finish_in_thread, new_wakeup, remaining_s, run_in_thread
 from .actors.requests import ReplyFuture, append_request, batch_request
 from .actors.store import Store as _BlockingStore
 from .actors.store import open_store
@@ -31,26 +31,24 @@ from .projections.asynchronous import AcpSessions, HarnessMemory
 from .storage.errors import (
     AppendOutcomeUnknownError,
     MailboxFullError,
-    SessionSealedError,
-    StoreClosedError,
 )
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
     from concurrent.futures import Future
     from types import TracebackType
     from typing import Self
 
     from .actors.attaching import Source
     from .actors.describing import SessionInfo
+    from .actors.event_loop import Wakeup
     from .actors.projection import Projection
     from .actors.readable import ReadableSession
     from .actors.requests import AppendRequest
     from .actors.sealing import SealedSession as _BlockingSealedSession
     from .actors.session import Session as _BlockingSession
     from .actors.store import StoreStats
-    from .actors.subscription import Follower
     from .storage.attachments import Attachment
     from .storage.events import Event
     from .storage.format import Receipt, SessionHeader
@@ -69,8 +67,6 @@ __all__ = [
 ]
 
 S = TypeVar("S")
-T = TypeVar("T")
-READ_EVENTS: Final = 256
 
 
 async def open(  # noqa: A001 — as sealog.open
@@ -82,10 +78,11 @@ async def open(  # noqa: A001 — as sealog.open
     exit_timeout_s: float = 5.0,
 ) -> Store:
     """Open a store, as `sealog.open`."""
-    return Store(
-        await run_in_thread(
-            partial(
-                open_store,
+    opened: list[_BlockingStore] = []
+
+    def call() -> None:
+        opened.append(
+            open_store(
                 path,
                 read_only=read_only,
                 create=create,
@@ -93,7 +90,14 @@ async def open(  # noqa: A001 — as sealog.open
                 exit_timeout_s=exit_timeout_s,
             )
         )
-    )
+
+    try:
+        await run_in_thread(call)
+    except BaseException as error:  # cancelled meanwhile: nobody gets it, who could close it
+        if opened and not isinstance(error, GeneratorExit):
+            await finish_in_thread(opened[0].close)
+        raise
+    return Store(opened[0])
 
 
 class Store:
@@ -133,10 +137,9 @@ class Store:
         """Look at one session, as `sealog.Store.describe`."""
         return await run_in_thread(self._store.describe, session_id)
 
-    async def overview(self) -> AsyncIterator[SessionInfo]:
+    def overview(self) -> AsyncIterator[SessionInfo]:
         """Look at all sessions, as `sealog.Store.overview`."""
-        async for info in _in_thread(self._store.overview()):
-            yield info
+        return InThread(self._store.overview())
 
     async def recover_all(
         self, progress: Callable[[int, int, RecoveryReport], None] | None = None
@@ -161,10 +164,11 @@ class Store:
         return self._store.stats()
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 — as sealog.Store.close
-        """Give up the handle, as `sealog.Store.close`."""
-        await run_in_thread(self._store.close, timeout)
+        """Give up the handle, as `sealog.Store.close`; also in a task that is cancelled."""
+        await finish_in_thread(self._store.close, timeout)
 
     async def __aenter__(self) -> Self:
+        self._store.__enter__()
         return self
 
     async def __aexit__(
@@ -189,18 +193,16 @@ class _Readable:
         """Read an event, or a list of them: `await session[3]`, `await session[-10:]`."""
         return run_in_thread(self._reader.__getitem__, index)
 
-    async def events(self, start: int = 0, stop: int | None = None) -> AsyncIterator[Event]:
+    def events(self, start: int = 0, stop: int | None = None) -> AsyncIterator[Event]:
         """Iterate over durable events, as `sealog.Session.events`."""
-        async for event in _in_thread(self._reader.events(start, stop)):
-            yield event
+        return InThread(self._reader.events(start, stop))
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self.events()
 
-    async def attachments(self) -> AsyncIterator[Attachment]:
+    def attachments(self) -> AsyncIterator[Attachment]:
         """Iterate over all attachments, as `sealog.Session.attachments`."""
-        async for attachment in _in_thread(self._reader.attachments()):
-            yield attachment
+        return InThread(self._reader.attachments())
 
     async def tail(self, n: int) -> list[Event]:
         """Return the last `n` events, as `sealog.Session.tail`."""
@@ -276,7 +278,9 @@ class Session(_Readable):
     ) -> int:
         """Append one event, as `sealog.Session.append`."""
         future = ReplyFuture()
-        request = append_request(kind, text, data, key=key, expected=expected, reply=future)
+        request = append_request(
+            self._reader.session_id, kind, text, data, key=key, expected=expected, reply=future
+        )
         position: int = await self._submit(request, future, timeout)
         return position
 
@@ -289,7 +293,7 @@ class Session(_Readable):
     ) -> range:
         """Append a batch, as `sealog.Session.append_many`."""
         future = ReplyFuture()
-        request = batch_request(events, expected=expected, reply=future)
+        request = batch_request(self._reader.session_id, events, expected=expected, reply=future)
         if not request.bodies:
             return await run_in_thread(partial(self._session.append_many, (), expected=expected))
         positions: range = await self._submit(request, future, timeout)
@@ -302,28 +306,33 @@ class Session(_Readable):
         return self._session.append_nowait(kind, text, data, key=key, expected=expected)
 
     async def _submit(self, request: AppendRequest, future: ReplyFuture, timeout_s: float | None) -> Any:
-        session = self._session
+        session, wakeup = self._session, new_wakeup()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        wakeup = new_wakeup()
-        while not session.offer(request, wakeup):
-            if not await wakeup.wait(remaining_s(deadline)):
-                raise MailboxFullError(session.session_id, "the mailbox stayed full until the timeout")
         future.add_done_callback(lambda _: wakeup.set())
         try:
-            while not future.done():
-                if not await wakeup.wait(remaining_s(deadline)) and not future.done():
-                    break
-        except BaseException:  # cancelled: absent, or known when this ends
-            if not future.cancel():
+            await self._offer(request, wakeup, deadline)
+            while not future.done() and await wakeup.wait(remaining_s(deadline)):
+                pass
+        except BaseException as error:  # cancelled: absent, or known when this ends
+            if future.cancel():
+                session.withdraw(request, wakeup)
+            elif not isinstance(error, GeneratorExit):  # else the loop was closed: nobody can wait
                 await wakeup.wait_until(future.done)
             raise
         if not future.done():
             if future.cancel():
+                session.withdraw(request, wakeup)
                 raise MailboxFullError(session.session_id, "the session did not take it until the timeout")
             raise AppendOutcomeUnknownError(
                 session.session_id, "not confirmed until the timeout", request.positions, future
             )
         return future.result()
+
+    async def _offer(self, request: AppendRequest, wakeup: Wakeup, deadline: float | None) -> None:
+        """Put a request into the mailbox, waiting for room."""
+        while not self._session.offer(request, wakeup):
+            if not await wakeup.wait(remaining_s(deadline)):
+                raise MailboxFullError(self.session_id, "the mailbox stayed full until the timeout")
 
     async def attach(
         self,
@@ -364,68 +373,3 @@ class SealedSession(_Readable):
     def receipt(self) -> Receipt:
         """What the seal says."""
         return self._sealed.receipt
-
-
-class Subscription:
-    """An async iterator over `(position, event)`, as `sealog.Subscription`. For one task at a time."""
-
-    def __init__(self, session: ReadableSession, start: int) -> None:
-        self._session = session
-        self._start = start
-        self._closed = False
-        self._follower: Follower | None = None
-
-    def __aiter__(self) -> AsyncIterator[tuple[int, Event]]:
-        return self
-
-    async def __anext__(self) -> tuple[int, Event]:
-        """Return the next event, waiting for it; ends as `sealog.Subscription` does."""
-        try:
-            return await self.get()
-        except (SessionSealedError, StoreClosedError):
-            raise StopAsyncIteration from None
-
-    async def get(self, timeout: float | None = None) -> tuple[int, Event]:  # noqa: ASYNC109 — as blocking
-        """Return the next event, as `sealog.Subscription.get`."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        if self._follower is None:  # not before a loop runs
-            self._wakeup = new_wakeup()
-            self._follower = self._session.follow(self._start, self._wakeup)
-            if self._closed:
-                self._follower.close()
-        follower = self._follower
-        while True:
-            found = follower.take()
-            if found is not None:
-                return found
-            if await run_in_thread(follower.fill):
-                continue
-            remaining = remaining_s(deadline)
-            if remaining == 0:
-                msg = f"session {follower.session_id!r}: no event at {follower.position} within {timeout} s"
-                raise TimeoutError(msg)
-            waits = [wait_s for wait_s in (follower.poll_s, remaining) if wait_s is not None]
-            await self._wakeup.wait(min(waits) if waits else None)
-
-    def close(self) -> None:
-        """Stop following; a task that waits in it returns."""
-        self._closed = True
-        if self._follower is not None:
-            self._follower.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closed = True
-        if self._follower is not None:
-            self._follower.release()
-
-
-async def _in_thread(items: Iterator[T]) -> AsyncIterator[T]:
-    """Take a blocking iterator's items on worker threads, a few at a time."""
-    while taken := await run_in_thread(lambda: list(itertools.islice(items, READ_EVENTS))):
-        for item in taken:
-            yield item

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import mimetypes
 import os
+import stat
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from ..storage.attachments import Stage, new_stage_name, remove_attachment_files, stage_attachment
@@ -72,14 +74,28 @@ class Incoming:
         try:
             if self._path is None:
                 return stage_attachment(directory, name, _Binary(self._file))
-            with open(self._path, "rb") as file:
+            with open(self._path, "rb", opener=_open_regular) as file:
                 return stage_attachment(directory, name, file)
         except OSError as error:
+            if slot.store.stat(slot.session_id) is None:
+                raise slot.deleted_error() from error
             if error.errno in FULL_ERRNOS:
                 raise StorageFullError(slot.session_id, f"{slot.path}/attachments", error.errno) from error
             raise
         finally:
             directory.close()
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open a file that has an end: a FIFO would wait for a writer, and a device may never end."""
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+    found = os.fstat(fd).st_mode
+    if not stat.S_ISREG(found):
+        os.close(fd)
+        if stat.S_ISDIR(found):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise InvalidEventError("source", f"is not a regular file: {path}")
+    return fd
 
 
 class _Binary:

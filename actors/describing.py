@@ -71,7 +71,7 @@ def describe(runtime: Runtime, session_id: str) -> SessionInfo:
             labels={},
             status="damaged",
             last_at=None,
-            quarantine_bytes=_quarantined(runtime, session_id),
+            quarantine_bytes=0,
             reason=str(error),
         )
 
@@ -114,10 +114,11 @@ def glance_at(runtime: Runtime, session_id: str) -> SessionInfo | None:
     except (FormatError, OSError):
         found = None
     if found is None:
-        try:
-            return describe(runtime, session_id)
-        except SessionNotFoundError:
-            return None
+        return _describe_if_there(runtime, session_id)
+    try:
+        quarantine_bytes = _quarantined(runtime, session_id)
+    except OSError:
+        return _describe_if_there(runtime, session_id)
     return SessionInfo(
         session_id,
         events=found.events,
@@ -127,8 +128,15 @@ def glance_at(runtime: Runtime, session_id: str) -> SessionInfo | None:
         labels=found.header.labels,
         status="ok",
         last_at=found.last_at,
-        quarantine_bytes=_quarantined(runtime, session_id),
+        quarantine_bytes=quarantine_bytes,
     )
+
+
+def _describe_if_there(runtime: Runtime, session_id: str) -> SessionInfo | None:
+    try:
+        return describe(runtime, session_id)
+    except SessionNotFoundError:
+        return None
 
 
 def _log_size(runtime: Runtime, session_id: str) -> int:

@@ -30,6 +30,10 @@ class KeyBook:
         self._log = log
         self._index: KeyIndex | None = None
         self._checkpointed = 0
+        self._frame: tuple[int, list[Event]] = (
+            0,
+            [],
+        )  # the last one that was decoded, while one batch is looked up
 
     def find(self, group: Group, request: AppendRequest) -> int | None:
         """Return the first position of a batch that is known already, None if none of its keys is.
@@ -37,6 +41,12 @@ class KeyBook:
         Raises:
             KeyConflictError: a key is known with other content, or only a part of the batch is known.
         """
+        try:
+            return self._find(group, request)
+        finally:
+            self._frame = (0, [])
+
+    def _find(self, group: Group, request: AppendRequest) -> int | None:
         keys = request.keys or ()
         found: dict[int, int] = {}
         seen: set[str] = set()
@@ -60,32 +70,43 @@ class KeyBook:
                     found.get(index),
                     "belongs to a batch of which only a part is known, or in another order",
                 )
-        self._compare(group, request, first)
+        self._compare(group, request, first, keys[at] or "", position)
         return first
 
-    def _compare(self, group: Group, request: AppendRequest, first: int) -> None:
+    def _compare(
+        self, group: Group, request: AppendRequest, first: int, known_key: str, known_position: int
+    ) -> None:
         for index, body in enumerate(request.bodies):
-            stored = self._event(group, first + index)
-            if stored is None or canonical_content(stored) != canonical_content(decode_body(body)):
-                key = next(key for key in request.keys or () if key is not None)
-                named = (request.keys or [None])[index] or key
-                raise self._conflict(
-                    named, first + index, f"is known at position {first + index} with other content"
-                )
+            here = first + index
+            stored = self._event(group, here)
+            if stored is not None and canonical_content(stored) == canonical_content(decode_body(body)):
+                continue
+            key = (request.keys or ())[index]
+            if key is None:
+                reason = f"is known, but position {here} does not hold the event that stands with it here"
+                raise self._conflict(known_key, known_position, reason)
+            raise self._conflict(key, here, f"is known at position {here} with other content")
 
     def _event(self, group: Group, position: int) -> Event | None:
         if position < 0 or position >= group.next_position:
             return None
         if position >= group.head.position:
             return decode_body(group.bodies[position - group.head.position])
-        return self._log.event_at(position)
+        return self._stored(position)
+
+    def _stored(self, position: int) -> Event:
+        """Read an event; the frame it stands in is decoded once for all of a batch."""
+        first, events = self._frame
+        if not first <= position < first + len(events):
+            self._frame = first, events = self._log.view.frame_at(position, self._log.head)
+        return events[position - first]
 
     def _position(self, group: Group, key: str) -> int | None:
         in_flight = group.keys.get(key)
         if in_flight is not None:
             return in_flight
         for position in self._load().find(key):
-            if self._log.event_at(position).key == key:
+            if self._stored(position).key == key:
                 return position
         return None
 

@@ -116,9 +116,7 @@ class Mailbox(Generic[M]):
             if self.offer(message, room):
                 return
             if not room.wait(None if deadline is None else deadline - time.monotonic()):
-                with self.lock:
-                    if room in self._waiting_for_room:
-                        self._waiting_for_room.remove(room)
+                self.stop_waiting(room)
                 raise Full
 
     def offer(self, message: M, when_room: Wakeable | None = None) -> bool:
@@ -139,14 +137,20 @@ class Mailbox(Generic[M]):
                 raise self._closed()
             fits = self._has_room(message)
             if fits:
+                self._size_bytes += message.size_bytes  # first: `withdraw` follows an interrupt of the append
                 self._queue.append(message)
-                self._size_bytes += message.size_bytes
             elif when_room is not None:
                 self._waiting_for_room.append(when_room)
             state = self.state if self._claim is None else AWAKE
         if state is not AWAKE:
             self._wake(state)
         return fits
+
+    def stop_waiting(self, when_room: Wakeable) -> None:
+        """Wait for room no longer."""
+        with self.lock:
+            if when_room in self._waiting_for_room:
+                self._waiting_for_room.remove(when_room)
 
     def _has_room(self, message: M) -> bool:
         if self._messages_max is None or not self._queue:
@@ -215,9 +219,9 @@ class Mailbox(Generic[M]):
         with self.lock:
             for at, waiting in enumerate(self._queue):
                 if waiting is message:
+                    self._free_room()  # first: an interrupt afterwards takes nobody's turn
                     del self._queue[at]
                     self._size_bytes -= message.size_bytes
-                    self._free_room()
                     return True
             return False
 
@@ -263,14 +267,15 @@ class Mailbox(Generic[M]):
             return waiting
 
     def _take(self) -> list[M]:
-        queue, self._queue, self._size_bytes = self._queue, [], 0
         self._free_room()
+        queue, self._queue, self._size_bytes = self._queue, [], 0
         return queue
 
     def _free_room(self) -> None:
-        waiting, self._waiting_for_room = self._waiting_for_room, []
-        for signal in waiting:
+        """Wake those who wait for room; they look again when the lock is free. An interrupt forgets none."""
+        for signal in self._waiting_for_room:
             signal.set()
+        self._waiting_for_room.clear()
 
     def take_all(self) -> list[M]:
         """Empty the mailbox."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import logging
 import os
 import threading
@@ -10,6 +11,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ..storage.directory import claim_store, open_store_directory
+from ..storage.errors import StoreReadOnlyError
 from .actor import forget_parent
 from .runtime import Runtime
 
@@ -30,10 +32,16 @@ def open_runtime(
 
     Raises:
         StoreNotFoundError: there is no store.
+        StoreReadOnlyError: it was to be written and cannot be.
         UpgradeRequiredError: the store was made by a newer version.
         OSError: it cannot be opened, locked or swept.
     """
-    directory = open_store_directory(fs, path, create=create and not read_only)
+    try:
+        directory = open_store_directory(fs, path, create=create and not read_only)
+    except OSError as error:
+        if not read_only and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise StoreReadOnlyError(path, "open", str(error)) from error
+        raise
     try:
         if read_only:
             runtime = Runtime(fs, directory, None, 0, 0.0)
@@ -65,7 +73,8 @@ def _share(fs: FileSystem, directory: Directory, max_live_sessions: int, exit_ti
                 runtime.users += 1
                 directory.close()
                 return runtime
-        runtime.closed.wait()  # its last handle is being closed
+        # Its last handle is being closed. Not by waiting for the event: an interrupt could leave that locked.
+        runtime.shut_down(None)
 
 
 def release_runtime(runtime: Runtime, timeout_s: float | None) -> None:

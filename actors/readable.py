@@ -159,9 +159,6 @@ class ReadableSession:
         Raises:
             ValueError: a negative position.
         """
-        if start < 0:
-            msg = f"positions are 0 or more, not {start}"
-            raise ValueError(msg)
         return Subscription(partial(self.follow, start))
 
     def follow(self, start: int, signal: Wakeable) -> Follower:
@@ -170,7 +167,13 @@ class ReadableSession:
         Args:
             start: the first position.
             signal: set when there may be more.
+
+        Raises:
+            ValueError: a negative position.
         """
+        if start < 0:
+            msg = f"positions are 0 or more, not {start}"
+            raise ValueError(msg)
         self._check()
         return Follower(self._runtime, self._slot, start, signal)
 

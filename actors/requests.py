@@ -11,6 +11,7 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..storage.errors import InvalidEventError, LimitExceededError
 from ..storage.events import check_not_attachment, encode_batch, encode_event
 
 if TYPE_CHECKING:
@@ -243,25 +244,42 @@ Request = AppendRequest | SealRequest
 
 
 def append_request(
-    kind: str, text: str, data: Any, *, key: str | None, expected: int | None, reply: Reply
+    session_id: str, kind: str, text: str, data: Any, *, key: str | None, expected: int | None, reply: Reply
 ) -> AppendRequest:
     """Encode one event, in the caller's thread and as it is now.
 
     Raises:
-        InvalidEventError: the event cannot be stored.
+        InvalidEventError: the event cannot be stored, or `expected` is no position.
     """
-    check_not_attachment(kind)
-    body = encode_event(kind, text, data, time.time_ns(), key)
+    try:
+        check_not_attachment(kind)
+        _check_expected(expected)
+        body = encode_event(kind, text, data, time.time_ns(), key)
+    except InvalidEventError as error:
+        raise InvalidEventError(error.place, error.reason, session_id) from None
     return AppendRequest((body,), None if key is None else (key,), expected, reply, single=True)
 
 
-def batch_request(events: Iterable[Event], *, expected: int | None, reply: Reply) -> AppendRequest:
+def batch_request(
+    session_id: str, events: Iterable[Event], *, expected: int | None, reply: Reply
+) -> AppendRequest:
     """Encode a batch, in the caller's thread and as it is now; it may be empty.
 
     Raises:
-        InvalidEventError: an event cannot be stored.
+        InvalidEventError: an event cannot be stored, or `expected` is no position.
         LimitExceededError: too many events.
     """
-    bodies, keys = encode_batch(events, time.time_ns())
+    try:
+        _check_expected(expected)
+        bodies, keys = encode_batch(events, time.time_ns())
+    except InvalidEventError as error:
+        raise InvalidEventError(error.place, error.reason, session_id) from None
+    except LimitExceededError as error:
+        raise LimitExceededError(error.limit, error.maximum, error.actual, error.advice, session_id) from None
     used = keys if any(key is not None for key in keys) else None
     return AppendRequest(bodies, used, expected, reply, single=False)
+
+
+def _check_expected(expected: object) -> None:
+    if expected is not None and expected.__class__ is not int:
+        raise InvalidEventError("expected", f"must be a position, an int, not {expected!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import threading
 import weakref
@@ -21,6 +22,7 @@ from ..storage.errors import (
     SessionNotFoundError,
     SessionNotSealedError,
     StoreClosedError,
+    StoreNotFoundError,
     StoreReadOnlyError,
 )
 from ..storage.log import open_log
@@ -32,7 +34,7 @@ from .supervisor import Supervision, Supervisor
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from ..storage.directory import StoreMarker
+    from ..storage.directory import SessionLock, StoreMarker
     from ..storage.format import SessionHeader
     from ..storage.recovery import RecoveryReport
     from ..storage.vfs import Directory, FileSystem
@@ -204,7 +206,7 @@ class Runtime:
             try:
                 with self.checked_out(slot, "create_session") as say_deleted:
                     if slot.remembered is None:
-                        slot.lock = create_session(self.directory, header)
+                        slot.lock = self._create(header)
                         # before it is checked in, when it could go to sleep and give its lock away
                         supervision.tell(supervision.open, slot, False, reply=opened)  # noqa: FBT003
                         break
@@ -215,6 +217,15 @@ class Runtime:
         opened.wait(None)
         opened.result()
         return slot
+
+    def _create(self, header: SessionHeader) -> SessionLock:
+        try:
+            return create_session(self.directory, header)
+        except FileNotFoundError as error:
+            if self.fs.stat(self.path) is None:
+                reason = "the folder was removed while the store was open"
+                raise StoreNotFoundError(self.path, reason) from error
+            raise
 
     def _check_free(self, session_id: str) -> None:
         if self.directory.stat(session_id) is not None:
@@ -309,7 +320,12 @@ class Runtime:
             return
         if self.supervision is None:
             self._finished()
-        else:
+        else:  # on a thread of its own: the handle may be collected while this one holds any lock
+            with contextlib.suppress(RuntimeError):
+                _thread.start_new_thread(self._shut_down_abandoned, ())
+
+    def _shut_down_abandoned(self) -> None:
+        if self.supervision is not None:
             with contextlib.suppress(StoreClosedError):
                 self.supervision.tell(self.supervision.shut_down, reply=OneShot())
 

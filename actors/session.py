@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ..storage.errors import (
     AppendOutcomeUnknownError,
     BlockingCallError,
+    InvalidEventError,
     MailboxFullError,
     PositionConflictError,
+    SessionSealedError,
     StoreReadOnlyError,
 )
 from ..storage.events import encode_event
@@ -77,7 +79,9 @@ class Session(ReadableSession):
             SessionLockedError, CorruptionError, UpgradeRequiredError: a dormant session cannot be reopened.
             StoreClosedError, StoreReadOnlyError, BlockingCallError: the call is not possible here.
         """
-        request = append_request(kind, text, data, key=key, expected=expected, reply=OneShot())
+        request = append_request(
+            self._slot.session_id, kind, text, data, key=key, expected=expected, reply=OneShot()
+        )
         position: int = self._submit("append", request, timeout)
         return position
 
@@ -97,7 +101,7 @@ class Session(ReadableSession):
         Raises:
             Everything that `append` raises.
         """
-        request = batch_request(events, expected=expected, reply=OneShot())
+        request = batch_request(self._slot.session_id, events, expected=expected, reply=OneShot())
         if not request.bodies:
             return self._empty_batch(expected)
         positions: range = self._submit("append_many", request, timeout)
@@ -132,7 +136,9 @@ class Session(ReadableSession):
             StoreClosedError, StoreReadOnlyError, SessionDeletedError, SessionFailedError: as for `append`.
         """
         future = ReplyFuture()
-        request = append_request(kind, text, data, key=key, expected=expected, reply=future)
+        request = append_request(
+            self._slot.session_id, kind, text, data, key=key, expected=expected, reply=future
+        )
         if not self.offer(request):
             raise MailboxFullError(self._slot.session_id, "the mailbox is full")
         return future
@@ -157,6 +163,12 @@ class Session(ReadableSession):
         except BaseException:
             mailbox.withdraw(request)
             raise
+
+    def withdraw(self, request: Request, when_room: Wakeable) -> None:
+        """Undo `offer`, unless the session has taken the request already."""
+        mailbox = self._slot.mailbox
+        mailbox.withdraw(request)
+        mailbox.stop_waiting(when_room)
 
     def _submit(self, action: str, request: Request, timeout_s: float | None) -> Any:
         """Have a request carried out: in the actor's turn, borrowed if it sleeps, or through its mailbox."""
@@ -233,8 +245,11 @@ class Session(ReadableSession):
             OSError: the source cannot be read, or the file not be written.
             Everything that `append` raises.
         """
-        incoming = Incoming(source, file_name, media_type)
-        encode_event("attachment", text, None, 0, key)  # refused before a large file is copied
+        try:
+            incoming = Incoming(source, file_name, media_type)
+            encode_event("attachment", text, None, 0, key)  # refused before a large file is copied
+        except InvalidEventError as error:
+            raise InvalidEventError(error.place, error.reason, self._slot.session_id) from None
         self._check_writable("attach")
         slot = self._slot
         slot.pin()
@@ -242,6 +257,9 @@ class Session(ReadableSession):
         slot.staging.add(name)
         try:
             self._runtime.open(slot)
+            published = slot.published
+            if key is None and published is not None and published[2] is not None:
+                raise SessionSealedError(slot.session_id)  # noqa: TRY301 — before a file is made
             return self._attach(incoming, name, text, key)
         except AppendOutcomeUnknownError:
             raise  # the owner that follows decides what the stage was

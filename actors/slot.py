@@ -15,7 +15,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from ..storage.directory import open_session_directory
-from ..storage.errors import SessionDeletedError, SessionFailedError, SessionNotFoundError, StoreClosedError
+from ..storage.errors import (
+    FormatError,
+    SessionDeletedError,
+    SessionFailedError,
+    SessionNotFoundError,
+    StoreClosedError,
+)
 from ..storage.log import Remembered
 from ..storage.reader import LogReader
 from .mailbox import Mailbox
@@ -79,7 +85,7 @@ class Slot:
         self.remembered: Remembered | None = None
         self.staging: set[str] = set()
         self.pins = 0
-        self._small_lock = threading.Lock()
+        self._small_lock = threading.RLock()  # a handle may be collected while it is held
         self.used = 0
 
         self.state = SlotState.DORMANT
@@ -159,6 +165,7 @@ class Slot:
 
         After a fault the view stays, so that readers are not shown what the restart will cut off.
         """
+        log.unlock()
         self.remembered = Remembered(log.salt, None if clean else log.identity, log.head)
         if clean:
             self.drop_view()
@@ -189,19 +196,36 @@ class Slot:
             SessionNotFoundError, SessionDeletedError: it is gone.
             CorruptionError, UpgradeRequiredError: it cannot be read.
         """
-        while (published := self.published) is not None and self.header is not None:
-            view, head, receipt = published
-            if view.shared.acquire():  # else the log was closed or opened again in between
-                try:
-                    yield view, head, receipt, self.header
-                finally:
-                    view.shared.release()
-                return
-        reader = self.open_reader()
+        reader: LogReader | None = None
+        while reader is None:
+            published, header = self.published, self.header
+            if published is not None and header is not None:
+                view, head, receipt = published
+                if view.shared.acquire():  # else the log was closed or opened again in between
+                    try:
+                        yield view, head, receipt, header
+                    finally:
+                        view.shared.release()
+                    return
+            else:
+                reader = self._open_reader_unless_published()
         try:
             yield reader.view, reader.head, reader.receipt, reader.header
         finally:
             reader.close()
+
+    def _open_reader_unless_published(self) -> LogReader | None:
+        """Open a reader; None if an owner has come meanwhile, whose commit in flight it could have seen."""
+        try:
+            reader = self.open_reader()
+        except FormatError:  # the owner may just have been recovering it
+            if self.published is None:
+                raise
+            return None
+        if self.published is None:
+            return reader
+        reader.close()
+        return None
 
     def fold(self, projection: Any, make: Callable[[], Any]) -> Any:
         """Return the cached fold of a projection; the oldest ones are forgotten when there are many."""
@@ -222,19 +246,28 @@ class Slot:
         if self.state is SlotState.DELETED:
             raise self.deleted_error()
         try:
+            reader = self._open_reader(full=full)
+        except (
+            FormatError,
+            FileNotFoundError,
+        ):  # damaged, or deleted while it was looked at: then it is gone now
+            reader = self._open_reader(full=full)
+        if self.remembered is not None and reader.view.keys.salt != self.remembered.salt:
+            reader.close()
+            raise self.deleted_error()
+        return reader
+
+    def _open_reader(self, *, full: bool) -> LogReader:
+        try:
             directory = self.open_directory()
         except SessionNotFoundError:
             if self.remembered is not None:
                 raise self.deleted_error() from None
             raise
         try:
-            reader = LogReader(self.fs, directory, self.session_id, full=full)
+            return LogReader(self.fs, directory, self.session_id, full=full)
         finally:
             directory.close()
-        if self.remembered is not None and reader.view.keys.salt != self.remembered.salt:
-            reader.close()
-            raise self.deleted_error()
-        return reader
 
     def deleted_error(self) -> SessionDeletedError:
         """Return the error of a handle whose session is gone."""
@@ -249,7 +282,7 @@ class Slot:
     def forget_parent(self, error: Callable[[], BaseException]) -> None:
         """Close the child's copies of the descriptors; the lock stays with the parent."""
         self.mailbox.forget_parent(error)
-        self._small_lock = threading.Lock()
+        self._small_lock = threading.RLock()  # a handle may be collected while it is held
         published, self.published = self.published, None
         if published is not None:
             published[0].shared.file.close()

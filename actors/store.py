@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import msgspec
 
-from ..storage.directory import open_session_directory, open_store_directory, session_ids
+from ..storage.directory import claim_store, open_session_directory, open_store_directory, session_ids
 from ..storage.errors import (
     BlockingCallError,
     FormatError,
@@ -16,6 +16,7 @@ from ..storage.errors import (
     SessionDeletedError,
     SessionLockedError,
     StoreClosedError,
+    StoreNotFoundError,
     StoreReadOnlyError,
 )
 from ..storage.header import check_session_id, new_header
@@ -263,10 +264,14 @@ class Store:
             OSError: reading or writing failed.
         """
         runtime = self._check()
-        check_session_id(session_id)
+        open_session_directory(runtime.directory, check_session_id(session_id)).close()
         target = open_store_directory(runtime.fs, os.path.abspath(os.fsdecode(into)), create=True)
         try:
-            return repair_session(runtime.directory, session_id, target)
+            marker = claim_store(target)  # or whoever opens that store sweeps the half-made copy
+            try:
+                return repair_session(runtime.directory, session_id, target)
+            finally:
+                marker.close()
         finally:
             target.close()
 
@@ -347,6 +352,7 @@ def open_store(
 
     Raises:
         StoreNotFoundError: nothing is there and it should not be made, or something else is there.
+        StoreReadOnlyError: it cannot be written, and was not opened read-only.
         UpgradeRequiredError: the store was made by a newer version.
         ValueError: a bound that is not positive.
         OSError: it cannot be made, opened or locked; on platforms without POSIX file locks.
@@ -355,6 +361,8 @@ def open_store(
         bounds = f"{max_live_sessions=}, {exit_timeout_s=}"
         msg = f"at least one session must be live, and no time is negative: {bounds}"
         raise ValueError(msg)
+    if not os.fspath(path):
+        raise StoreNotFoundError("''", "the path is empty; '.' is the current folder")
     if file_system is None and not supported():
         msg = "sealog needs POSIX file locks and positioned writes: Linux or macOS"
         raise OSError(msg)

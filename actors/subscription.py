@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 POLL_S: Final = 0.1
 """How often a session that another process may own is looked at."""
-READ_EVENTS: Final = 1024
 
 
 class Follower:
@@ -77,17 +77,20 @@ class Follower:
             CorruptionError: the next event is damaged.
         """
         self._runtime.check()
-        if self._slot.is_open:
-            self._drop_reader()
-            with self._slot.reading() as (view, head, receipt, _):
-                return self._read(view, head, receipt)
-        reader = self._follow()
-        return self._read(reader.view, reader.head, reader.receipt)
+        if not self._slot.is_open:
+            reader = self._follow()
+            if not self._slot.is_open:
+                return self._read(reader.view, reader.head, reader.receipt)
+            # an owner has come meanwhile, whose commit in flight the reader could have seen
+        self._drop_reader()
+        with self._slot.reading() as (view, head, receipt, _):
+            return self._read(view, head, receipt)
 
     def _read(self, view: LogView, head: Head, receipt: Receipt | None) -> bool:
-        stop = min(self.position + READ_EVENTS, head.position)
         self._taken = 0
-        self._buffer = list(view.events(self.position, stop, head)) if self.position < stop else []
+        self._buffer = []
+        if self.position < head.position:
+            self._buffer = view.some_events(self.position, head)
         if not self._buffer and receipt is not None:
             raise SessionSealedError(self.session_id)
         return bool(self._buffer)
@@ -112,7 +115,7 @@ class Follower:
     def close(self) -> None:
         """Stop following; whoever waits is woken."""
         self._closed = True
-        if self._signal in self._slot.watchers:
+        with contextlib.suppress(ValueError):  # closed before, perhaps by another thread just now
             self._slot.watchers.remove(self._signal)
         self._signal.set()
 
@@ -171,7 +174,7 @@ class Subscription:
             if follower.fill():
                 continue
             remaining = None if deadline is None else deadline - time.monotonic()
-            if remaining is not None and remaining <= 0:
+            if remaining is not None and not remaining > 0:  # NaN too
                 place = f"session {follower.session_id!r}: no event at position {follower.position}"
                 msg = f"{place} within {timeout} s"
                 raise TimeoutError(msg)

@@ -95,10 +95,13 @@ class SessionWriter:
         self.log = log
         self.commit_s = 0.0
         self.fault_answered = False
+        self._lent = False
 
     def run_one(self, request: Request) -> None:
-        """Take a turn with one request."""
+        """Take a turn with one request, on the thread of its caller."""
+        self._lent = True
         self.run([request])
+        self._lent = False
 
     def run(self, requests: list[Request]) -> None:
         """Take a turn: commit what was asked for and answer.
@@ -199,9 +202,10 @@ class SessionWriter:
         """Answer after a failed commit; the owner that follows removes what it left.
 
         What waits behind it is taken before the first answer leaves: nothing is written past a hole, and
-        whoever sends again after the answer waits for the owner that follows. Interrupts concern no others.
+        whoever sends again after the answer waits for the owner that follows. A lent turn concerns its caller
+        only, who may be interrupted in here: what others sent meanwhile is left to the owner that follows.
         """
-        behind = self._slot.mailbox.take_all() if isinstance(error, Exception) else []
+        behind = self._slot.mailbox.take_all() if isinstance(error, Exception) and not self._lent else []
         self.fault_answered = True
         waiting = {id(request) for request in group.staged}
         waiting.update(id(request) for request, first in group.repeated if first >= group.head.position)

@@ -16,9 +16,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .errors import (
+    CorruptionError,
     SessionExistsError,
     SessionLockedError,
     SessionNotFoundError,
+    StorageFullError,
     StoreNotFoundError,
     UpgradeRequiredError,
 )
@@ -26,7 +28,7 @@ from .format import HEAD_MARK_SIZE, HOLDER_OFFSET
 from .header import is_session_id
 from .log import create_log
 from .reader import LOCK_NAME, LOG_NAME
-from .vfs import close_quietly
+from .vfs import FULL_ERRNOS, close_quietly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -77,11 +79,14 @@ def open_store_directory(fs: FileSystem, path: str, *, create: bool) -> Director
     found = fs.stat(path)
     if found is None:
         if not create:
-            raise StoreNotFoundError(path, "nothing is there; check the path, or open it with create=True")
+            raise StoreNotFoundError(path, "nothing is there; check the path, or make a store there first")
         _make_directories(fs, path)
     elif not found.is_directory:
         raise StoreNotFoundError(path, "a file is there; a store is a directory")
-    directory = fs.open_directory(path)
+    try:
+        directory = fs.open_directory(path)
+    except FileNotFoundError as error:
+        raise StoreNotFoundError(path, "a link is there that leads nowhere") from error
     try:
         if directory.stat(MARKER_NAME) is None:
             if not create:
@@ -144,7 +149,12 @@ def _write_marker(directory: Directory, file: File) -> None:
 
 
 def _check_marker(directory: Directory, *, create: bool) -> None:
-    file = directory.open(MARKER_NAME, write=create)
+    try:
+        file = directory.open(MARKER_NAME, write=create)
+    except OSError as error:
+        if error.errno in (errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO):
+            raise StoreNotFoundError(directory.path, f"its {MARKER_NAME} is not a regular file") from error
+        raise
     try:
         text = file.pread(len(MARKER_TEXT) + 1, 0)
         if text != MARKER_TEXT and MARKER_TEXT.startswith(text.rstrip(b"\0")):
@@ -313,6 +323,8 @@ def lock_session(fs: FileSystem, store: Directory, session_id: str) -> SessionLo
 
 def _open_lock_file(directory: Directory) -> File:
     if directory.stat(LOCK_NAME) is None:  # restored from a backup that left it out
+        if directory.stat(LOG_NAME) is None:
+            raise CorruptionError(f"{directory.path}/{LOG_NAME}", 0, 0, "the log is missing")
         with contextlib.suppress(FileExistsError):
             return directory.open(LOCK_NAME, create=True)
     return directory.open(LOCK_NAME, write=True)
@@ -356,7 +368,8 @@ def create_session(
 
     Raises:
         SessionExistsError: the id is taken.
-        OSError: the disk refused; nothing is left but what the next sweep removes.
+        StorageFullError: no space; nothing is left but what the next sweep removes.
+        OSError: the disk refused; likewise.
     """
     session_id = header.session_id
     path = f"{store.path}/{session_id}"
@@ -382,10 +395,12 @@ def create_session(
                 raise SessionExistsError(session_id, path) from error
             raise
         _sync_or_undo(store, session_id, name)
-    except BaseException:
+    except BaseException as error:
         close_quietly(lock_file)
         with contextlib.suppress(OSError):
             remove_tree(store, name)
+        if isinstance(error, OSError) and error.errno in FULL_ERRNOS:
+            raise StorageFullError(session_id, path, error.errno) from error
         raise
     finally:
         close_quietly(directory)

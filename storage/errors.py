@@ -234,14 +234,16 @@ class StoreNotFoundError(SealogError, FileNotFoundError):
 
 
 class StoreReadOnlyError(SealogError, PermissionError):
-    """A call that writes, on a store opened with read_only=True."""
+    """A call that writes, on a store opened with read_only=True or in a folder that cannot be written."""
 
     _errno = errno.EROFS
 
-    def __init__(self, path: str, action: str) -> None:
-        """Name the store and the refused call."""
+    def __init__(self, path: str, action: str, obstacle: str | None = None) -> None:
+        """Name the store, the refused call, and what is in the way if that is not read_only=True."""
         super().__init__(
             f"store {path} was opened read-only, so {action} is not possible; open it without read_only=True"
+            if obstacle is None
+            else f"store {path} cannot be written ({obstacle}); make it writable, or open it read_only=True"
         )
         self.path = path
         self.action = action
@@ -287,22 +289,29 @@ class InvalidHeaderError(SealogError, ValueError):
 class InvalidEventError(SealogError, ValueError):
     """The event cannot be stored; nothing was written. `place` names the field, as `data.args[3]`."""
 
-    def __init__(self, place: str, reason: str) -> None:
-        """Name the place inside the event and what is wrong there."""
-        super().__init__(f"event not stored: {place} {reason}")
+    def __init__(self, place: str, reason: str, session_id: str | None = None) -> None:
+        """Name the place inside the event, what is wrong there, and the session it was for."""
+        where = "" if session_id is None else f"session {session_id!r}: "
+        super().__init__(f"{where}event not stored: {place} {reason}")
         self.place = place
         self.reason = reason
+        self.session_id = session_id
 
 
 class LimitExceededError(SealogError, ValueError):
     """A limit of the format (docs/format.md) would be exceeded; nothing was written."""
 
-    def __init__(self, limit: str, maximum: int, actual: int, advice: str) -> None:
-        """Name the limit, its value, what was asked for and the way out."""
-        super().__init__(f"{limit}: {actual:,} is over the limit of {maximum:,}; {advice}")
+    def __init__(
+        self, limit: str, maximum: int, actual: int, advice: str, session_id: str | None = None
+    ) -> None:
+        """Name the limit, its value, what was asked for, the way out, and the session it was for."""
+        where = "" if session_id is None else f"session {session_id!r}: "
+        super().__init__(f"{where}{limit}: {actual:,} is over the limit of {maximum:,}; {advice}")
         self.limit = limit
         self.maximum = maximum
         self.actual = actual
+        self.advice = advice
+        self.session_id = session_id
 
 
 class PositionConflictError(SealogError, ValueError):

@@ -273,7 +273,7 @@ def _check_number(value: float, place: _Place) -> float:
     if isinstance(value, int):
         if not -(2**63) <= value < 2**64:
             raise InvalidEventError(
-                _place_text(place), f"is an int of {value.bit_length()} bits; 64 can be stored"
+                _place_text(place), "is an int outside of 64 bits: -2^63 to 2^64 - 1 can be stored"
             )
     elif not math.isfinite(value):
         raise InvalidEventError(_place_text(place), f"is not a finite float: {value!r}")

@@ -13,6 +13,7 @@ from .format import SessionHeader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+CREATED_AT_BYTES_MAX: Final = 64 * 1024
 LABELS_BYTES_MAX: Final = 64 * 1024
 _SESSION_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,255}", re.ASCII)
 
@@ -47,7 +48,9 @@ def new_header(session_id: str, created_at: object, labels: Mapping[str, str] | 
         raise InvalidHeaderError(session_id, "created_at", f"must be a str, not {type(created_at).__name__}")
     if is_blank(created_at):
         raise InvalidHeaderError(session_id, "created_at", "is blank; leave it out to get the time of now")
-    size = _check_utf8(session_id, "created_at", created_at)
+    if _check_utf8(session_id, "created_at", created_at) > CREATED_AT_BYTES_MAX:
+        raise InvalidHeaderError(session_id, "created_at", f"is over {CREATED_AT_BYTES_MAX:,} bytes")
+    size = 0
     checked: dict[str, str] = {}
     try:
         items = list({} if labels is None else labels.items())

@@ -6,6 +6,7 @@ syncs is the safety argument of docs/invariants.md (W1–W4).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -13,7 +14,13 @@ import msgspec
 
 from .attachments import sweep_attachments
 from .checkpoints import checkpoint_of, read_checkpoint, write_checkpoint
-from .errors import CorruptionError, LimitExceededError, SessionDeletedError
+from .errors import (
+    CorruptionError,
+    LimitExceededError,
+    SessionDeletedError,
+    SessionLockedError,
+    StorageFullError,
+)
 from .format import (
     FILE_HEADER_SIZE,
     KIND_EVENTS,
@@ -35,7 +42,7 @@ from .format import (
 )
 from .reader import LOG_NAME, LogView, SharedFile, open_log_file
 from .recovery import INDEX_CHECKPOINT, RecoveryReport, encode_index, judge, recover, restore, write_again
-from .vfs import close_quietly
+from .vfs import FULL_ERRNOS, close_quietly
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -147,6 +154,7 @@ class Log:
                 PAYLOAD_SIZE_MAX,
                 payload_size,
                 "split the batch or attach() large data",
+                self.session_id,
             )
         if self.head.position + event_count > SESSION_EVENTS_MAX:
             raise LimitExceededError(
@@ -154,6 +162,7 @@ class Log:
                 SESSION_EVENTS_MAX,
                 self.head.position + event_count,
                 "seal it and go on in a new session",
+                self.session_id,
             )
 
     def _write(self, kind: int, payload: bytes, event_count: int) -> None:
@@ -181,6 +190,10 @@ class Log:
         found = self._fs.stat(self.path)
         if found is None:
             raise SessionDeletedError(self.session_id, self.path)
+        if found.size_bytes < self._allocated:
+            raise CorruptionError(
+                self.path, found.size_bytes, self.head.position, "the log was cut short under its owner"
+            )
         if found.identity != self._identity:
             raise CorruptionError(
                 self.path,
@@ -277,8 +290,14 @@ class Log:
         except OSError as error:
             logger.warning("%s: not trimmed or marked at close: %s", self.path, error)
 
+    def unlock(self) -> None:
+        """Give up the log to other owners; readers that are still iterating keep the file open."""
+        with contextlib.suppress(OSError):
+            self._file.unlock()
+
     def close(self) -> None:
-        """Give up the file; readers that are still iterating keep it open."""
+        """Give up the log and the file."""
+        self.unlock()
         self.view.shared.release()
 
 
@@ -357,11 +376,15 @@ def open_log(
         CorruptionError: acknowledged data is damaged or gone.
         UpgradeRequiredError: written by a newer version.
         SessionDeletedError: another session was made under the same id.
+        StorageFullError: no space to keep a tail that must be cut off; nothing was cut.
         OSError: the disk refused.
     """
     mark = lock.read_mark()
     file = open_log_file(directory, write=True)
     try:
+        # The lock file can be removed by people who take it for stale; the log they leave alone.
+        if not file.lock(exclusive=True):
+            raise SessionLockedError(lock.session_id, file.path, None)  # noqa: TRY301 — closed on the way out
         head = None
         if remembered is not None:
             _check_salt(file, remembered, lock.session_id)
@@ -380,8 +403,10 @@ def open_log(
         leftovers = sweep_attachments(directory, staging, log.head.position, log.event_at)
         log.recovered = msgspec.structs.replace(report, leftovers=leftovers)
         log.write_mark()
-    except BaseException:
+    except BaseException as error:
         close_quietly(file)
+        if isinstance(error, OSError) and error.errno in FULL_ERRNOS:  # no space for the quarantine
+            raise StorageFullError(lock.session_id, file.path, error.errno) from error
         raise
     return log
 

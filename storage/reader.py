@@ -44,6 +44,8 @@ T = TypeVar("T")
 LOG_NAME: Final = "log"
 LOCK_NAME: Final = "lock"
 READ_CHUNK_BYTES: Final = 128 * 1024
+SOME_EVENTS: Final = 1024
+SOME_CHARACTERS: Final = 1024 * 1024
 _NOT_A_FILE: Final = frozenset({errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV})
 
 
@@ -93,13 +95,43 @@ class LogView:
         Raises:
             CorruptionError: what stands there is damaged or gone.
         """
+        if start >= stop:
+            return
         for first, events in self._batches(start, head, decode_payload):
-            if first >= stop:
-                return
-            if first < start or first + len(events) > stop:
+            behind = first + len(events)
+            if first < start or behind > stop:
                 yield from events[max(start - first, 0) : stop - first]
             else:
                 yield from events
+            if behind >= stop:  # the next frame was not asked for, be it damaged or not
+                return
+
+    def frame_at(self, position: int, head: Head) -> tuple[int, list[Event]]:
+        """Return the frame that holds an event: its first position, and all its events.
+
+        Raises:
+            CorruptionError: it is damaged or gone.
+        """
+        return next(self._batches(position, head, decode_payload))
+
+    def some_events(self, start: int, head: Head) -> list[Event]:
+        """Return events from `start` on, as whole frames: no more than are read at once.
+
+        Raises:
+            CorruptionError: the first of them is damaged; what stands before damage is returned first.
+        """
+        found: list[Event] = []
+        size = 0
+        try:
+            for first, events in self._batches(start, head, decode_payload):
+                found.extend(events[max(start - first, 0) :])
+                size += sum(len(event.text) for event in events)
+                if len(found) >= SOME_EVENTS or size >= SOME_CHARACTERS:
+                    break
+        except CorruptionError:
+            if not found:
+                raise
+        return found
 
     def events_after(self, known: Head, head: Head) -> Iterator[Event]:
         """Yield the events between two heads of this log.

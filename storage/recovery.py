@@ -125,15 +125,15 @@ def judge(
         CorruptionError: acknowledged data is damaged or gone.
         UpgradeRequiredError: written by a newer version.
     """
-    size = file.stat().size_bytes
     path = file.path
     keys = parse_file_header(file.pread(FILE_HEADER_SIZE, 0), path)
     if keys is None:
         raise CorruptionError(path, 0, 0, "this is not the header of a sealog log")
+    checkpoint = read_checkpoint(directory, INDEX_CHECKPOINT, keys)
+    size = file.stat().size_bytes  # after the mark and the checkpoint, since an owner may be appending
     header = _session_header(file, keys, session_id, size)
     heads = [head for head in (parse_mark(keys, mark_bytes), remembered) if head is not None]
     index, start, covered = FrameIndex(), Head(FILE_HEADER_SIZE, 0, first_previous(keys)), None
-    checkpoint = read_checkpoint(directory, INDEX_CHECKPOINT, keys)
     if checkpoint is not None:
         heads.append(checkpoint.head)
         frame = frame_at(file, keys, checkpoint.offset)

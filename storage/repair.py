@@ -167,7 +167,16 @@ class _Salvage:
             with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
                 payload = self._payload(frame)
                 if payload is not None:
-                    return msgspec.structs.replace(decode_session_header(payload), session_id=session_id)
+                    header = decode_session_header(payload)
+                    if header.session_id != session_id:
+                        raise CorruptionError(
+                            self._file.path,
+                            FILE_HEADER_SIZE,
+                            0,
+                            f"this is the log of session {header.session_id!r}, not of {session_id!r}",
+                            "nothing was copied; put it back into the folder of its own session",
+                        )
+                    return header
         self.gaps.append(Gap(FILE_HEADER_SIZE, 0, 0, 0))
         return SessionHeader(session_id, "unknown", {})
 

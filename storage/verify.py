@@ -55,11 +55,17 @@ def verify_session(fs: FileSystem, store: Directory, session_id: str) -> VerifyR
         SessionNotFoundError: there is no such session.
         OSError: it cannot be read.
     """
-    directory = open_session_directory(store, session_id)
-    try:
-        return _verify(fs, store, directory, session_id)
-    finally:
-        directory.close()
+    while True:
+        before = store.stat(session_id)
+        directory = open_session_directory(store, session_id)
+        try:
+            report = _verify(fs, store, directory, session_id)
+        finally:
+            directory.close()
+        after = None if report.ok else store.stat(session_id)
+        if report.ok or (after is not None and before is not None and after.identity == before.identity):
+            return report
+        # Deleted meanwhile, and perhaps made anew: that is no damage.
 
 
 def _verify(fs: FileSystem, store: Directory, directory: Directory, session_id: str) -> VerifyReport:

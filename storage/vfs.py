@@ -12,12 +12,15 @@ import errno
 import os
 import stat as stat_module
 import sys
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 if sys.platform != "win32":  # `supported` says so there
     import fcntl
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -163,6 +166,16 @@ else:
     _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
+@contextlib.contextmanager
+def _named(path: str) -> Generator[None]:
+    """Let errors name the whole path, and not only the name in its directory."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = path
+        raise
+
+
 class OsFile:
     """A file of the operating system."""
 
@@ -250,7 +263,8 @@ class OsDirectory:
         if create:
             flags |= os.O_CREAT | os.O_EXCL
         path = f"{self.path}/{name}"
-        fd = os.open(name, flags, FILE_MODE, dir_fd=self._fd)
+        with _named(path):
+            fd = os.open(name, flags, FILE_MODE, dir_fd=self._fd)
         try:
             if create:
                 os.fchmod(fd, FILE_MODE)
@@ -264,12 +278,15 @@ class OsDirectory:
     def open_directory(self, name: str) -> OsDirectory:
         """See `Directory`."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        return OsDirectory(os.open(name, flags, dir_fd=self._fd), f"{self.path}/{name}")
+        path = f"{self.path}/{name}"
+        with _named(path):
+            return OsDirectory(os.open(name, flags, dir_fd=self._fd), path)
 
     def make_directory(self, name: str) -> None:
         """See `Directory`."""
-        os.mkdir(name, DIRECTORY_MODE, dir_fd=self._fd)
-        os.chmod(name, DIRECTORY_MODE, dir_fd=self._fd)
+        with _named(f"{self.path}/{name}"):
+            os.mkdir(name, DIRECTORY_MODE, dir_fd=self._fd)
+            os.chmod(name, DIRECTORY_MODE, dir_fd=self._fd)
 
     def rename(self, name: str, target: Directory, new_name: str) -> None:
         """See `Directory`."""
@@ -278,15 +295,22 @@ class OsDirectory:
 
     def unlink(self, name: str) -> None:
         """See `Directory`."""
-        os.unlink(name, dir_fd=self._fd)
+        with _named(f"{self.path}/{name}"):
+            os.unlink(name, dir_fd=self._fd)
 
     def remove_directory(self, name: str) -> None:
         """See `Directory`."""
-        os.rmdir(name, dir_fd=self._fd)
+        with _named(f"{self.path}/{name}"):
+            os.rmdir(name, dir_fd=self._fd)
 
     def names(self) -> list[str]:
         """See `Directory`."""
-        return os.listdir(self._fd)
+        # Not by this descriptor: listing moves its offset, which other threads share.
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._fd)
+        try:
+            return os.listdir(fd)
+        finally:
+            os.close(fd)
 
     def stat(self, name: str) -> FileStat | None:
         """See `Directory`."""

@@ -86,7 +86,7 @@ class Plan(msgspec.Struct, frozen=True):
         cuts: at each depth, how many power cuts of one moment are tried, None for all.
     """
 
-    every: tuple[int, ...] = (8, 0)
+    every: tuple[int, ...] = (12, 0)
     cuts: tuple[int | None, ...] = (None, 6)
 
 

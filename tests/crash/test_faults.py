@@ -65,6 +65,7 @@ def test_a_frame_whose_sync_failed_is_written_again_by_the_next_owner() -> None:
     faulty.add(Fault(errno.EIO, "sync_data", "/log", lossy=True))
     with pytest.raises(OSError, match="Input/output"):
         dead.commit("s", "of a failed sync")
+    dead.owners["s"].log.unlock()
     dead.owners["s"].lock.close()
     world = World(machine, dead.model)
     world.start()

@@ -86,12 +86,49 @@ def test_a_blocking_call_from_a_callback_raises_instead_of_waiting_for_itself(
     assert sorted(path.name for path in kit.path.iterdir()) == [".sealog", "s"]
 
 
+def test_a_blocking_call_from_an_answer_of_an_ending_actor_raises_too(kit: Kit) -> None:
+    """Its last act answers what its turn did not: here the key of an append could not be looked up."""
+    session = kit.store().create_session("s")
+    session.append("m", "x")
+    until_lending(session)
+    gate = kit.fs.hold("sync_data", "s/log")
+    first = Task(session.append, "m", "first")
+    gate.wait_reached()
+    called = Called(lambda: session.append("m", "blocking"))
+    future = session.append_nowait("m", "y", key="k")
+    future.add_done_callback(called)
+    kit.fs.fail("pread", "s/log")
+    gate.open()
+    first.result()
+    assert isinstance(called.wait().error, sealog.BlockingCallError)
+    assert isinstance(future.exception(SAFETY_S), sealog.SessionFailedError)
+    assert session.append("m", "after") == 2
+
+
 def test_a_store_that_a_callback_tried_to_close_can_be_closed(kit: Kit) -> None:
     store = kit.store()
     session = store.create_session("s")
     assert isinstance(held(kit, session, store.close).error, sealog.BlockingCallError)
     store.close()
     assert kit.store().session_ids() == ["s"]
+
+
+def test_a_callback_cannot_open_a_store_that_is_being_closed(kit: Kit) -> None:
+    """Which waits for the callback."""
+    store = kit.store()
+    session = store.create_session("s")
+    until_lending(session)
+    gate = kit.fs.hold("sync_data", "s/log")
+    first = Task(session.append, "m", "first")
+    gate.wait_reached()
+    called = Called(lambda: sealog.open(kit.path, file_system=kit.fs))
+    session.append_nowait("m", "second").add_done_callback(called)
+    closing = Task(store.close)
+    until(lambda: not store._runtime.users)
+    gate.open()
+    first.result()
+    assert isinstance(called.wait().error, sealog.BlockingCallError)
+    closing.result()
 
 
 @pytest.mark.parametrize("failing", [False, True], ids=["committed", "failed"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dis
-import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,10 +11,10 @@ from sealog.actors.mailbox import DORMANT, Mailbox, Poison, Sleep
 from sealog.actors.requests import Signal
 
 from ...api.kit import Gate, Task
+from .interrupts import interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
 
 
 class Message:
@@ -88,7 +87,7 @@ def test_nothing_is_lent_while_something_waits(what: str) -> None:
     elif what == "command":
         lender.mailbox.command("passivate")
     else:
-        lender.mailbox.refuse(lambda: ValueError())
+        lender.mailbox.refuse(ValueError)
     assert not lender.mailbox.lend(Message())
     assert lender.ran == []
 
@@ -159,63 +158,15 @@ def test_a_poison_is_forgotten_with_its_reader() -> None:
     assert lender.look() == 0
 
 
-# -- interrupts: CPython raises them between bytecodes, but only at some of them
-
-
-class Interrupter:
-    """Raises KeyboardInterrupt at the n-th place of the mailbox's code where a signal could.
-
-    Places are the entry of a function, a jump back, and the end of a call of something written in C.
-    """
-
-    def __init__(self, at: int) -> None:
-        self.left = at
-        self._after_call: dict[FrameType, bool] = {}
-
-    @property
-    def fired(self) -> bool:
-        return self.left < 0
-
-    def __call__(self, frame: FrameType, event: str, _: object) -> Any:
-        if frame.f_back is not None:
-            self._after_call[frame.f_back] = False  # a call of Python code ends without a look at signals
-        if not frame.f_code.co_filename.endswith(("actors/mailbox.py", "test_lending.py")):
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if event == "call":
-            self._reach()
-        elif event == "opcode":
-            name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            if self._after_call.get(frame) or "JUMP_BACKWARD" in name:
-                self._reach()
-            self._after_call[frame] = name.startswith("CALL")
-        return self
-
-    def _reach(self) -> None:
-        self.left -= 1
-        if self.left == -1:
-            raise KeyboardInterrupt
-
-
-def interrupted(at: int, call: Callable[[], object]) -> bool:
-    """Call with an interrupt at the n-th place; False if there were fewer places."""
-    interrupter = Interrupter(at)
-    before = sys.gettrace()
-    sys.settrace(interrupter)
-    try:
-        call()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.settrace(before)
-    return interrupter.fired
+# -- interrupts
 
 
 def test_an_interrupt_at_any_place_of_a_lent_turn_leaves_the_mailbox_usable() -> None:
     place = 0
     while True:
         lender = Lender()
-        if not interrupted(place, lambda lender=lender: lender.mailbox.lend(Message())):  # type: ignore[misc]
+        lend = partial(lender.mailbox.lend, Message())
+        if not interrupted(place, lend, "actors/mailbox.py", "test_lending.py"):
             break
         place += 1
         assert lender.mailbox._claim is None, f"interrupt {place}: the turn was never given back"
@@ -240,7 +191,8 @@ def test_an_interrupted_turn_is_poisoned_wherever_it_was() -> None:
             done.append("synced")
 
         lender = Lender(run)
-        if not interrupted(place, lambda lender=lender: lender.mailbox.lend(Message())):  # type: ignore[misc]
+        lend = partial(lender.mailbox.lend, Message())
+        if not interrupted(place, lend, "actors/mailbox.py", "test_lending.py"):
             break
         place += 1
         command = lender.look()
@@ -253,7 +205,7 @@ def test_an_interrupt_at_any_place_of_a_send_keeps_no_lock_and_loses_no_wake_up(
     place = 0
     while True:
         lender, message = Lender(), Message()
-        if not interrupted(place, lambda: lender.mailbox.send(message)):  # noqa: B023
+        if not interrupted(place, partial(lender.mailbox.send, message)):
             break
         place += 1
         assert not lender.mailbox.lock.locked(), f"interrupt {place}: the lock was left locked"
@@ -262,3 +214,40 @@ def test_an_interrupt_at_any_place_of_a_send_keeps_no_lock_and_loses_no_wake_up(
         assert lender.woken(), f"interrupt {place}: the reader sleeps on"
         assert lender.look() == (None, [message])
     assert place > 5
+
+
+def test_an_interrupt_at_any_place_of_a_withdrawal_forgets_nobody_who_waits_for_room() -> None:
+    place = 0
+    while True:
+        mailbox: Mailbox[Message] = Mailbox(lambda: None, messages_max=2, size_bytes_max=2)
+        mailbox.stay_awake()
+        mine, other, rooms = Message(), Message(), [Signal(), Signal()]
+        assert mailbox.offer(mine)
+        assert mailbox.offer(other)
+        for room in rooms:
+            assert not mailbox.offer(Message(), room)
+        if not interrupted(place, partial(mailbox.withdraw, mine)):
+            break
+        place += 1
+        assert not mailbox.lock.locked()
+        mailbox.withdraw(mine)
+        assert all(room.wait(0) for room in rooms), f"interrupt {place}: somebody waits for ever"
+        assert mailbox.offer(Message()), f"interrupt {place}: room was lost"
+        assert not mailbox.offer(Message()), f"interrupt {place}: room was invented"
+    assert place > 5
+
+
+def test_an_interrupt_at_any_place_of_an_offer_leaves_the_bounds_as_they_are() -> None:
+    place = 0
+    while True:
+        mailbox: Mailbox[Message] = Mailbox(lambda: None, size_bytes_max=2)
+        mailbox.stay_awake()
+        assert mailbox.offer(Message())
+        mine = Message()
+        if not interrupted(place, partial(mailbox.offer, mine)):
+            break
+        place += 1
+        mailbox.withdraw(mine)  # as every sender does that is interrupted
+        assert mailbox.offer(Message())
+        assert not mailbox.offer(Message()), f"interrupt {place}: room was invented"
+    assert place > 3

@@ -1,4 +1,4 @@
-"""Nothing that Pykka does to its actors (test_pykka_facts.py) reaches ours: no append is lost or unanswered."""
+"""Nothing that Pykka does to its actors (test_pykka_facts.py) reaches ours: all appends are answered."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from sealog.actors import runtime as runtime_module
 from sealog.actors.actor import Timers
 from sealog.actors.requests import OneShot
 from sealog.actors.supervisor import Supervision, Supervisor
+from sealog.storage.directory import create_session, open_store_directory
 
 from ...api.kit import SAFETY_S, Kit, Task, texts, until
 
@@ -259,6 +261,48 @@ def test_eight_threads_that_create_one_session_make_one(kit: Kit) -> None:
     assert errors.count(None) == 1
     assert all(isinstance(error, sealog.SessionExistsError) for error in errors if error is not None)
     assert store.open_session("s").append("m", "x") == 0
+
+
+def test_a_handle_whose_folder_was_removed_never_writes_to_a_session_made_anew(kit: Kit) -> None:
+    """Also if the owner could not close in order, since the folder was gone."""
+    store = kit.store(max_live_sessions=1)
+    session = store.create_session("s")
+    session.append("m", "x")
+    shutil.rmtree(kit.path / "s")
+    store.create_session("other")  # puts the session to sleep
+    directory = open_store_directory(kit.fs, str(kit.path), create=False)
+    create_session(directory, sealog.SessionHeader("s", "then")).close()  # as another process would
+    directory.close()
+    for _ in range(2):
+        with pytest.raises(sealog.SessionDeletedError):
+            session.append("m", "y")
+    assert texts(store.open_session("s")) == []
+
+
+def test_a_session_is_made_anew_right_after_it_was_deleted(kit: Kit) -> None:
+    store = kit.store()
+    for number in range(30):
+        session = store.create_session("s")
+        assert session.append("m", str(number)) == 0
+        store.delete_session("s")
+
+
+def test_a_session_that_another_thread_just_made_is_not_taken_for_a_deleted_one(kit: Kit) -> None:
+    store = kit.store(max_live_sessions=1)
+    session = store.create_session("s")
+    session.append("m", "x")
+    store.create_session("other")  # now its slot remembers the log
+    runtime = store._runtime
+    answers = iter([None])
+    stat = runtime.directory.stat
+
+    def late(name: str) -> object:
+        return next(answers, stat(name))  # what was there before the session was made
+
+    runtime.directory.stat = late  # type: ignore[method-assign, assignment]
+    with pytest.raises(sealog.SessionExistsError):
+        store.create_session("s")
+    assert session.append("m", "y") == 1
 
 
 # -- the supervisor

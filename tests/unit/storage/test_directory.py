@@ -26,6 +26,7 @@ from sealog.storage.errors import (
     SessionExistsError,
     SessionLockedError,
     SessionNotFoundError,
+    StorageFullError,
 )
 from sealog.storage.header import LABELS_BYTES_MAX, check_session_id, new_header
 
@@ -214,10 +215,12 @@ class TestCreate:
         kit.clean([])
 
     @pytest.mark.parametrize("call", ["open log", "pwrite log", "sync_data log", "rename s", "sync store"])
-    def test_a_failure_leaves_nothing(self, kit: Kit, call: str) -> None:
-        kit.faults.fail(call, errno.ENOSPC)
-        with pytest.raises(OSError, match="made to fail"):
+    @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+    def test_a_failure_leaves_nothing(self, kit: Kit, call: str, code: int) -> None:
+        kit.faults.fail(call, code)
+        with pytest.raises(OSError, match=r"made to fail|ENOSPC") as caught:
             kit.create()
+        assert isinstance(caught.value, StorageFullError) == (code == errno.ENOSPC)
         kit.faults.clear()
         assert entries(kit) == [".sealog"]
         kit.create()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sealog.storage import recovery
-from sealog.storage.errors import CorruptionError
+from sealog.storage.errors import CorruptionError, StorageFullError
 from sealog.storage.events import encode_event, encode_payload
 from sealog.storage.format import Head
 from sealog.storage.log import Remembered
@@ -93,7 +93,7 @@ class TestRecover:
         tear(kit)
         before = kit.log_path().read_bytes()
         kit.faults.fail("sync quarantine", errno.ENOSPC)
-        with pytest.raises(OSError, match="made to fail"):
+        with pytest.raises(StorageFullError):
             kit.owner()
         assert kit.log_path().read_bytes() == before
 
