@@ -49,6 +49,8 @@ class Worker:
             self.since = time.monotonic()
             try:
                 self._step()
+            except sealog.SessionLockedError as error:
+                self._notes.violate(f"two owners: {error}")
             except sealog.SealogError as error:
                 self._notes.counts[f"open {type(error).__name__}"] += 1
                 time.sleep(0.001)
@@ -119,6 +121,8 @@ class Worker:
         said = self._notes.said
         try:
             positions = list(call())
+        except sealog.SessionLockedError as error:  # by this very process: an owner too many
+            self._notes.violate(f"two owners: {error}")
         except sealog.AppendOutcomeUnknownError:
             said.extend((session_id, text, "unknown", -1) for text in texts)
             self._notes.counts["unknown"] += 1

@@ -12,7 +12,7 @@ import sealog
 from sealog import Event
 from sealog.actors import writer as writer_module
 
-from ...api.kit import SAFETY_S, Kit, Task, texts
+from ...api.kit import SAFETY_S, Kit, Task, texts, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,6 +249,28 @@ def test_after_a_failed_write_the_batch_is_unknown_and_the_rest_not_written(
     assert session.append("m", "after") == 4
     assert texts(session) == ["before", "first", "0", "1", "after"]
     assert kit.store().stats().restarts == 1
+
+
+def test_what_waits_behind_a_failed_turn_is_not_written_and_what_comes_after_the_answer_is(
+    kit: Kit, session: sealog.Session
+) -> None:
+    """Else a caller that does not wait would find a hole in what it sent."""
+    with waiting(kit):
+        failing = session.append_nowait("m", "failing")
+        gate = kit.fs.hold("pwrite", "s/log")
+    gate.wait_reached()
+    behind = session.append_nowait("m", "behind")
+    again: list[Any] = []
+    failing.add_done_callback(lambda _: again.append(session.append_nowait("m", "after the answer")))
+    kit.fs.fail("sync_data", "s/log")
+    gate.open()
+    assert isinstance(failing.exception(SAFETY_S), sealog.AppendOutcomeUnknownError)
+    refused = behind.exception(SAFETY_S)
+    assert isinstance(refused, sealog.SessionFailedError)
+    assert "send it again" in str(refused)
+    until(lambda: again)
+    assert again[0].result(SAFETY_S) == 1
+    assert texts(session) == ["first", "after the answer"]
 
 
 def test_a_repeat_with_the_same_key_after_an_unknown_outcome_gives_one_event(
