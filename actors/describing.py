@@ -10,11 +10,10 @@ from ..storage.directory import open_session_directory
 from ..storage.errors import FormatError, SessionNotFoundError
 from ..storage.glance import glance
 from ..storage.recovery import QUARANTINE
-from .slot import SlotState
+from .slot import Slot, SlotState
 
 if TYPE_CHECKING:
     from .runtime import Runtime
-    from .slot import Slot
 
 Status = Literal["ok", "torn", "damaged", "failed"]
 
@@ -56,7 +55,10 @@ def describe(runtime: Runtime, session_id: str) -> SessionInfo:
     known = runtime.known(session_id)
     if known is None or not known.is_open:
         open_session_directory(runtime.directory, session_id).close()
-    slot = known or runtime.slot(session_id)
+    if known is not None and (known.is_open or known.state is SlotState.FAILED):
+        slot = known
+    else:  # one of its own: what this process remembers may be an earlier session of that id
+        slot = Slot(runtime.fs, runtime.directory, session_id, lambda _: None)
     try:
         return _describe(runtime, slot)
     except SessionNotFoundError:

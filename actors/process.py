@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("sealog")
 
 _registry_lock = threading.Lock()
-_shared: dict[tuple[int, int], Runtime] = {}  # by identity of the folder; also closed ones, until replaced
+_shared: weakref.WeakValueDictionary[tuple[int, int], Runtime] = weakref.WeakValueDictionary()
 _all: weakref.WeakSet[Runtime] = weakref.WeakSet()
 
 

@@ -267,17 +267,23 @@ class Runtime:
             SealogError: it cannot be opened.
             OSError: the disk refused.
         """
-        slot = self.slot(session_id)
-        published = slot.published
-        if published is not None and slot.recovered is not None:
-            return msgspec.structs.replace(slot.recovered, events=published[1].position)
-        with self.checked_out(slot, "recover_all"):
-            if slot.lock is None:
-                slot.lock = lock_session(self.fs, self.directory, session_id)
+        while True:
+            slot = self.slot(session_id)
+            published = slot.published
+            if published is not None and slot.recovered is not None:
+                return msgspec.structs.replace(slot.recovered, events=published[1].position)
             try:
-                return self._recover(slot)
-            finally:
-                slot.release_lock()
+                with self.checked_out(slot, "recover_all") as say_deleted:
+                    if slot.lock is None:
+                        slot.lock = lock_session(self.fs, self.directory, session_id)
+                    try:
+                        return self._recover(slot)
+                    except SessionDeletedError:  # this process knew an earlier session of that id
+                        say_deleted()
+                    finally:
+                        slot.release_lock()
+            except SessionDeletedError:  # a slot that is about to be forgotten
+                continue
 
     def _recover(self, slot: Slot) -> RecoveryReport:
         if slot.lock is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from ..storage.attachments import publish_stages, remove_attachment_files
@@ -27,9 +28,12 @@ from .keyed import KeyBook
 from .requests import AppendRequest, SealRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..storage.attachments import Stage
     from ..storage.format import Head
     from ..storage.log import Log
+    from ..storage.vfs import Directory
     from .requests import Request
     from .slot import Slot
 
@@ -241,11 +245,7 @@ class SessionWriter:
 
     def _remove_files(self, names: list[str]) -> None:
         if names:
-            directory = self._slot.open_directory()
-            try:
-                remove_attachment_files(directory, names)
-            finally:
-                directory.close()
+            self._tidy(lambda directory: remove_attachment_files(directory, names))
 
     def _seal(self, request: SealRequest) -> None:
         """Seal, unless attachments came that the caller has not verified: then it is answered with None."""
@@ -274,17 +274,17 @@ class SessionWriter:
         self.finish()
 
     def _write_checkpoint(self) -> None:
-        directory = self._slot.open_directory()
-        try:
-            self.log.write_checkpoint(directory)
-        finally:
-            directory.close()
+        self._tidy(self.log.write_checkpoint)
 
     def finish(self) -> None:
         """Leave a clean end on disk: trimmed, marked, checkpointed."""
-        directory = self._slot.open_directory()
+        self._tidy(self.log.finish, self._keys.write_checkpoint)
+
+    def _tidy(self, *steps: Callable[[Directory], None]) -> None:
+        """Do what nobody waits for: what fails there is done later, and no fault of the session."""
         try:
-            self.log.finish(directory)
-            self._keys.write_checkpoint(directory)
-        finally:
-            directory.close()
+            with closing(self._slot.open_directory()) as directory:
+                for step in steps:
+                    step(directory)
+        except (SealogError, OSError) as error:
+            logger.warning("%s: not tidied up: %s", self.log.path, error)

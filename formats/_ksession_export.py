@@ -58,8 +58,8 @@ def convert(session: ReadableSession) -> tuple[KSession, Written]:
         reason = f"it has no place for what these events are or have: {', '.join(refused)}{more}"
         raise NotExportableError(session.session_id, NAME, reason, tuple(refused))
     objects: dict[int, KObject] = {}
-    for position, event in enumerate(events):
-        if event.role == ROLE_PENDING_OBJECT:
+    for position, kept in enumerate(events):
+        if kept.role == ROLE_PENDING_OBJECT:
             found = session.read_attachment(position)
             objects[position] = KObject(found.file_name, found.media_type, found.bytes)
     whole = KSession(KHeader(session.session_id, header.created_at), tuple(events), sealed, objects)

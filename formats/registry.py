@@ -103,7 +103,7 @@ def detect_format(source: Source) -> Reader:
 
 
 def _importable() -> list[str]:
-    return [module.NAME for module in (*READERS, *ARCHIVES)]
+    return [reader.NAME for reader in READERS] + [archive.NAME for archive in ARCHIVES]
 
 
 def detect_archive(source: Source) -> Archive | None:

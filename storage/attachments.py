@@ -8,6 +8,7 @@ owner, and counts from the commit of its event on.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import re
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 DIRECTORY: Final = "attachments"
 STAGE_PREFIX: Final = ".stage-"
+_NOT_THERE: Final = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.ENXIO, errno.ENODEV}
+)
 COPY_BYTES: Final = 1024 * 1024
 _POSITION_NAME: Final = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 
@@ -264,6 +268,8 @@ class Attachment:
             size = file.stat().size_bytes
         except OSError as error:
             close_quietly(file)
+            if error.errno not in _NOT_THERE:  # it may well be there: no descriptors, a failing disk
+                raise
             raise self._missing(error.strerror or repr(error)) from error
         finally:
             close_quietly(directory, session)

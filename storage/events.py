@@ -308,6 +308,10 @@ def encode_batch(events: Iterable[Event], now_ns: int) -> tuple[list[bytes], lis
     bodies: list[bytes] = []
     keys: list[str | None] = []
     for index, event in enumerate(events):
+        if index == BATCH_EVENTS_MAX:  # not after the loop: an iterator may have no end
+            raise LimitExceededError(
+                "events of one batch", BATCH_EVENTS_MAX, index + 1, "append them in several batches"
+            )
         if not isinstance(event, Event):
             raise InvalidEventError(f"events[{index}]", f"is not an Event but {type(event).__name__}")
         try:
@@ -317,10 +321,6 @@ def encode_batch(events: Iterable[Event], now_ns: int) -> tuple[list[bytes], lis
         except InvalidEventError as error:
             raise InvalidEventError(f"events[{index}].{error.place}", error.reason) from None
         keys.append(event.key)
-    if len(bodies) > BATCH_EVENTS_MAX:
-        raise LimitExceededError(
-            "events of one batch", BATCH_EVENTS_MAX, len(bodies), "append them in several batches"
-        )
     return bodies, keys
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import sealog
+from sealog.storage.reader import LogView
 
 
 @pytest.fixture
@@ -165,3 +167,72 @@ def test_listing_by_many_threads_at_once_is_complete(store: sealog.Store) -> Non
     with ThreadPoolExecutor(8) as pool:
         for listed in pool.map(lambda _: store.session_ids(), range(64)):
             assert listed == names
+
+
+def test_damage_behind_what_was_asked_for_is_nobodys_business(store: sealog.Store) -> None:
+    session = store.create_session("s")
+    for number in range(3):
+        session.append("note", f"text {number}")
+    log = Path(session.path, "log")
+    data = bytearray(log.read_bytes())
+    data[data.index(b"text 1")] ^= 1
+    log.write_bytes(data)
+    assert [event.text for event in session[0:1]] == ["text 0"]
+    with pytest.raises(sealog.CorruptionError):
+        session[0:2]
+
+
+def test_a_batch_that_is_repeated_decodes_its_frame_once(
+    store: sealog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once for each of its events and keys: the session would be busy for hours."""
+    session = store.create_session("s")
+    batch = [sealog.Event("note", f"text {number}", key=f"key {number}") for number in range(500)]
+    assert session.append_many(batch) == range(500)
+    decoded: list[int] = []
+    plain = LogView.frame_at
+
+    def counted(self, position, head):
+        decoded.append(position)
+        return plain(self, position, head)
+
+    monkeypatch.setattr(LogView, "frame_at", counted)
+    assert session.append_many(batch) == range(500)
+    assert len(decoded) == 1
+
+
+def test_a_known_key_in_another_batch_is_named_as_what_it_is(store: sealog.Store) -> None:
+    session = store.create_session("s")
+    session.append("note", "first", key="k")
+    session.append("note", "second")
+    with pytest.raises(sealog.KeyConflictError, match="key 'k' is known, but position 1") as caught:
+        session.append_many([sealog.Event("note", "first", key="k"), sealog.Event("note", "other")])
+    assert caught.value.position == 0
+
+
+def test_events_without_an_end_are_refused(store: sealog.Store) -> None:
+    session = store.create_session("s")
+    with pytest.raises(sealog.LimitExceededError):
+        session.append_many(itertools.repeat(sealog.Event("note", "")))
+
+
+def test_a_session_made_anew_by_others_is_recovered_and_described(store: sealog.Store) -> None:
+    """What this process remembers is an earlier session of that id."""
+    store.create_session("s").append("note", "old")
+    with sealog.open(store.path) as same:
+        handle = same.open_session("s")
+    store.close()
+    program = (
+        "import sys, sealog\n"
+        "with sealog.open(sys.argv[1]) as store:\n"
+        "    store.delete_session('s')\n"
+        "    store.create_session('s').append_many([sealog.Event('note', 'new')] * 2)\n"
+    )
+    with sealog.open(store.path, max_live_sessions=1) as again:
+        handle = again.open_session("s")
+        again.create_session("other")  # puts the first one to sleep
+        subprocess.run([sys.executable, "-c", program, again.path], check=True)
+        assert again.describe("s").events == 2
+        assert {report.session_id: report.events for report in again.recover_all()}["s"] == 2
+        with pytest.raises(sealog.SessionDeletedError):
+            handle.append("note", "to the old one")

@@ -38,7 +38,7 @@ def work(worker):
                 say("one", name, future.result(), f"{text}.{at}")
         elif kind == 2 and number % 20 == 2:
             say("file", name, session.attach(text.encode() * 100, text=text), text)
-        elif kind == 3 and number % 40 == 3 and worker == 1:
+        elif kind == 3 and number % 40 == 3:
             mine = store.create_session(f"sealed-{text}")
             mine.append("m", text)
             say("sealed", mine.session_id, mine.seal().receipt.sha256, text)
