@@ -1,6 +1,6 @@
 """Stores and sessions as directories: made and deleted atomically, owned through locks.
 
-Layout: docs/format.md, "A store on disk".
+Layout: docs/format.md, "The store".
 """
 
 from __future__ import annotations

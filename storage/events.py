@@ -2,7 +2,7 @@
 
 An event is checked and encoded in the caller's thread, at the call: what the caller mutates later is not
 stored, and what cannot be stored is refused before anything is written. The encoding is docs/format.md,
-"Events".
+"Payloads".
 """
 
 from __future__ import annotations
