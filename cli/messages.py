@@ -10,7 +10,7 @@ ADVICE: Final = {
     "create it with create_session(), or check the id with session_ids()": "'sealog ls' lists the sessions",
     "open it with open_session() or choose another id": "choose another folder",
     "close it there, or read it here with read_only=True": "end that program first",
-    "check the path, or open it with create=True": "check the path",
+    "check the path, or make a store there first": "check the path",
     "name one with format=": "name one with --format",
     "name its format with format=": "name its format with --format",
     "import_directory() takes them all": "without --as all are imported",
