@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SLOW_SYNC_S: Final = 0.0005
 """From this duration of a commit on, waiting a little for a bigger batch pays."""
 GATHER_FRACTION: Final = 16
+GATHER_MAX_S: Final = 0.005
 
 _actor_threads: set[int] = set()
 
@@ -100,7 +101,7 @@ class Inbox(Generic[M]):
                     self._wanted = max(len(batch), self._wanted - 1)
                 return Envelope(Turn(command, batch))
             if found:
-                time.sleep(self.commit_s / GATHER_FRACTION)
+                time.sleep(min(self.commit_s / GATHER_FRACTION, GATHER_MAX_S))
                 self._waited = True
             elif self.deadline is None:
                 self._signal.wait()

@@ -53,13 +53,13 @@ def describe(runtime: Runtime, session_id: str) -> SessionInfo:
         SessionNotFoundError: there is no such session.
     """
     known = runtime.known(session_id)
-    if known is None or not known.is_open:
-        open_session_directory(runtime.directory, session_id).close()
     if known is not None and (known.is_open or known.state is SlotState.FAILED):
         slot = known
     else:  # one of its own: what this process remembers may be an earlier session of that id
         slot = Slot(runtime.fs, runtime.directory, session_id, lambda _: None)
     try:
+        if not slot.is_open:
+            slot.open_directory().close()
         return _describe(runtime, slot)
     except SessionNotFoundError:
         raise
@@ -68,7 +68,7 @@ def describe(runtime: Runtime, session_id: str) -> SessionInfo:
             session_id,
             events=None,
             sealed=False,
-            size_bytes=_log_size(runtime, session_id),
+            size_bytes=0 if isinstance(error, PermissionError) else _log_size(runtime, session_id),
             created_at=None,
             labels={},
             status="damaged",

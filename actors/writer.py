@@ -6,6 +6,7 @@ a commit: files renamed, frame written and synced, head published, all replies, 
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from contextlib import closing
@@ -216,7 +217,7 @@ class SessionWriter:
         everybody: list[Request] = [*self._all(group), *behind]
         for request in everybody:
             if isinstance(error, (SessionDeletedError, CorruptionError)):
-                request.reply.fail(error)
+                request.reply.fail(copy.copy(error))
             elif isinstance(request, AppendRequest) and id(request) in waiting:
                 unknown = AppendOutcomeUnknownError(
                     self.log.session_id, f"a write or sync failed ({error!r})", request.positions

@@ -404,6 +404,8 @@ def open_log(
         log.recovered = msgspec.structs.replace(report, leftovers=leftovers)
         log.write_mark()
     except BaseException as error:
+        with contextlib.suppress(OSError):
+            file.unlock()  # a child that was forked meanwhile has a copy of the descriptor
         close_quietly(file)
         if isinstance(error, OSError) and error.errno in FULL_ERRNOS:  # no space for the quarantine
             raise StorageFullError(lock.session_id, file.path, error.errno) from error

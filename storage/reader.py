@@ -45,7 +45,7 @@ LOG_NAME: Final = "log"
 LOCK_NAME: Final = "lock"
 READ_CHUNK_BYTES: Final = 128 * 1024
 SOME_EVENTS: Final = 1024
-SOME_CHARACTERS: Final = 1024 * 1024
+SOME_BYTES: Final = 1024 * 1024
 _NOT_A_FILE: Final = frozenset({errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV})
 
 
@@ -122,11 +122,16 @@ class LogView:
         """
         found: list[Event] = []
         size = 0
+
+        def decode(payload: bytes) -> list[Event]:
+            nonlocal size
+            size += len(payload)
+            return decode_payload(payload)
+
         try:
-            for first, events in self._batches(start, head, decode_payload):
+            for first, events in self._batches(start, head, decode):
                 found.extend(events[max(start - first, 0) :])
-                size += sum(len(event.text) for event in events)
-                if len(found) >= SOME_EVENTS or size >= SOME_CHARACTERS:
+                if len(found) >= SOME_EVENTS or size >= SOME_BYTES:
                     break
         except CorruptionError:
             if not found:

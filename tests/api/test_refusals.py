@@ -236,3 +236,23 @@ def test_a_session_made_anew_by_others_is_recovered_and_described(store: sealog.
         assert {report.session_id: report.events for report in again.recover_all()}["s"] == 2
         with pytest.raises(sealog.SessionDeletedError):
             handle.append("note", "to the old one")
+
+
+def test_a_folder_that_cannot_be_read_hides_no_session(
+    store: sealog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_session("good")
+    Path(store.path, "theirs").mkdir()
+    Path(store.path, "theirs", "log").touch()
+    plain = os.open
+
+    def refuse(path, flags, mode=0o777, *, dir_fd=None):
+        if str(path).startswith("theirs"):
+            raise PermissionError(13, "Permission denied", path)
+        return plain(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert {info.session_id: info.status for info in store.overview()} == {
+        "good": "ok",
+        "theirs": "damaged",
+    }
