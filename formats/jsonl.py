@@ -69,8 +69,9 @@ def parts(value: Any) -> list[Part]:
         found = Part(name, record["content"], text_at=("content",))
     else:
         found = Part(name, blocks_text(record["content"]) if "content" in record else excerpt(value))
-    found.call_id = text_of(record.get("call_id") or record.get("tool_call_id"))
-    found.tool = text_of(record.get("tool") or record.get("name"))
+    data = as_object(record.get("data"))  # where an event has them
+    found.call_id = text_of(record.get("call_id") or record.get("tool_call_id") or data.get("call_id"))
+    found.tool = text_of(record.get("tool") or record.get("name") or data.get("tool"))
     return [found]
 
 

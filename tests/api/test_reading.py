@@ -244,6 +244,28 @@ def test_reading_waits_for_no_writer(kit: Kit) -> None:
     assert future.result(SAFETY_S) == 1
 
 
+@pytest.mark.parametrize("how", ["read", "subscribe", "describe", "attachment"])
+def test_a_read_that_the_end_of_the_store_overtakes_says_so(kit: Kit, how: str) -> None:
+    store = kit.store(max_live_sessions=1)
+    session = store.create_session("s")
+    attachment = session.read_attachment(session.attach(b"x"))
+    store.create_session("other")
+    subscription = session.subscribe()
+    calls: dict[str, Callable[[], Any]] = {
+        "read": lambda: texts(session),
+        "subscribe": lambda: subscription.get(SAFETY_S),
+        "describe": lambda: store.describe("s"),
+        "attachment": lambda: attachment.bytes,
+    }
+    gate = kit.fs.hold("open_directory", "store/s")
+    reading = Task(calls[how])
+    gate.wait_reached()
+    store.close()
+    gate.open()
+    assert isinstance(reading.wait(), sealog.StoreClosedError)
+    subscription.close()
+
+
 @pytest.mark.parametrize("how", ["read", "subscribe"])
 def test_a_reader_that_began_before_the_session_was_opened_sees_no_commit_in_flight(
     kit: Kit, how: str

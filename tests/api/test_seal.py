@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,6 @@ from .kit import SAFETY_S, Kit, Task, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -136,6 +136,23 @@ def test_appends_that_race_with_a_seal_are_before_it_or_refused(kit: Kit) -> Non
     assert len(session) == receipt.events
     assert all(attachment.bytes == b"x" for attachment in session.attachments())
     assert kit.store().verify("s").ok
+
+
+def test_an_attachment_that_comes_while_others_are_verified_is_verified_too(
+    kit: Kit, session: sealog.Session
+) -> None:
+    gate = kit.fs.hold("open", "attachments/1")
+    sealing = Task(session.seal)
+    gate.wait_reached()
+    path = Path(session.read_attachment(session.attach(b"later")).path)
+    path.unlink()
+    gate.open()
+    error = sealing.wait()
+    assert isinstance(error, sealog.AttachmentMissingError)
+    assert error.position == 2
+    assert not session.is_sealed
+    path.write_bytes(b"later")
+    assert session.seal().receipt.events == 3
 
 
 def test_a_full_disk_does_not_seal_and_says_so(kit: Kit, session: sealog.Session) -> None:
