@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from typer.main import get_command
 
+import sealog
 from sealog.cli.commands import COMMANDS, app
 from sealog.cli.messages import ADVICE
 from sealog.cli.reference import reference
@@ -34,11 +37,12 @@ def test_every_page_fits_and_says_what_it_takes(monkeypatch, capsys, page, width
     assert "--store DIR" in text or page == ("quarantine",)
 
 
-def test_every_advice_that_is_reworded_is_given_by_the_library(repository):
+def test_every_advice_that_is_reworded_is_given_by_the_library():
+    package = Path(sealog.__file__).parent
     sources = "".join(
         path.read_text(encoding="utf-8")
         for folder in ("storage", "actors", "formats")
-        for path in (repository / folder).glob("*.py")
+        for path in (package / folder).glob("*.py")
     )
     joined = "".join(part.strip().strip('"f') for part in sources.split("\n"))
     assert [advice for advice in ADVICE if advice not in joined and advice not in sources] == []

@@ -233,6 +233,27 @@ def test_a_log_that_is_replaced_under_a_live_owner_takes_no_more_events(
     owner.end()
 
 
+def test_an_owner_whose_whole_folder_was_replaced_takes_the_lock_that_is_there(
+    owner: Child, children: Children
+) -> None:
+    """As a restored backup does: the lock it held is that of the folder that is gone."""
+    folder = children.path / "s"
+    shutil.copytree(folder, children.path / "copy")
+    folder.rename(children.path / "elsewhere")
+    (children.path / "copy").rename(folder)
+    owner.say("after(lambda: session.append('m', 'lost?'))")
+    assert owner.hear() == "CorruptionError"
+    owner.say("after(lambda: session.append('m', 'one'))")
+    assert owner.hear() == "1"
+    with sealog.open(children.path) as store, pytest.raises(sealog.SessionLockedError):
+        store.open_session("s")
+    owner.say("end")
+    assert owner.hear() == "closed"
+    owner.end()
+    with sealog.open(children.path) as store:
+        assert [event.text for event in store.open_session("s").events()] == ["zero", "one"]
+
+
 # -- following
 
 

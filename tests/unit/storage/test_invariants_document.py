@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import sealog
+
 ROOT = Path(__file__).resolve().parents[3]
+PACKAGE = Path(sealog.__file__).parent  # the same folder, or that of an installed wheel
 DOCUMENT = (ROOT / "docs" / "invariants.md").read_text("utf-8")
 ENTRIES = dict(re.findall(r"^\*\*(INV-\d|W\d) (.*?)(?=^\*\*|^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
 
@@ -38,6 +41,6 @@ def test_the_places_of_an_entry_exist(name: str) -> None:
     assert any(path.startswith("tests/") for path, _ in named)
     assert any(not path.startswith("tests/") for path, _ in named)
     for path, place in named:
-        source = (ROOT / path).read_text("utf-8")
+        source = ((ROOT if path.startswith("tests/") else PACKAGE) / path).read_text("utf-8")
         for part in place.split(".") if place else []:
             assert re.search(rf"\b(class|def) {part}\b", source), f"{path} has no {place}"
