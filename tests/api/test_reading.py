@@ -179,7 +179,7 @@ def test_what_is_acknowledged_is_seen_at_once_by_every_handle(kit: Kit) -> None:
     stop = threading.Event()
 
     def write(worker: int) -> None:
-        for number in range(30):
+        for number in range(9):
             session = sessions[(worker + number) % 3]
             text = f"{worker}-{number}"
             position = session.append("m", text)
@@ -242,6 +242,19 @@ def test_reading_waits_for_no_writer(kit: Kit) -> None:
         Task(call).result()
     gate.open()
     assert future.result(SAFETY_S) == 1
+
+
+def test_a_read_that_a_delete_overtakes_is_no_damage(kit: Kit) -> None:
+    store = kit.store(max_live_sessions=1)
+    session = store.create_session("s")
+    session.append("m", "x")
+    store.create_session("other")
+    gate = kit.fs.hold("open", "s/lock")
+    reading = Task(texts, session)
+    gate.wait_reached()
+    store.delete_session("s")
+    gate.open()
+    assert isinstance(reading.wait(), sealog.SessionDeletedError)
 
 
 @pytest.mark.parametrize("how", ["read", "subscribe", "describe", "attachment"])

@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+FOUND = 3
+"""Exit code when a mistake that was put in was found."""
 
 
 def say(*words: object, sep: str = " ") -> None:
@@ -55,7 +57,7 @@ def main() -> int:
         found = run.run().violations
         say(*found[:3], dict(run.notes.counts), sep="\n")
         shutil.rmtree(folder, ignore_errors=True)
-        os._exit(1 if found else 0)  # threads that hang would keep the process
+        os._exit(FOUND if found else 0)  # threads that hang would keep the process
     end = time.monotonic() + arguments.seconds
     total = 0
     for number in itertools.count(arguments.seed):
