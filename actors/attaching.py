@@ -10,7 +10,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from ..storage.attachments import Stage, new_stage_name, remove_attachment_files, stage_attachment
+from ..storage.attachments import Stage, remove_attachment_files, stage_attachment
 from ..storage.errors import InvalidEventError, SealogError, StorageFullError
 from ..storage.events import AttachmentData, is_blank
 from ..storage.vfs import FULL_ERRNOS
@@ -133,6 +133,3 @@ def remove_stage(slot: Slot, name: str) -> None:
             remove_attachment_files(directory, [name])
         finally:
             directory.close()
-
-
-__all__ = ["Incoming", "Source", "new_stage_name", "remove_stage"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -13,6 +14,8 @@ from ..storage.recovery import QUARANTINE
 from .slot import Slot, SlotState
 
 if TYPE_CHECKING:
+    from ..storage.format import Head, Receipt, SessionHeader
+    from ..storage.reader import LogView
     from .runtime import Runtime
 
 Status = Literal["ok", "torn", "damaged", "failed"]
@@ -79,19 +82,30 @@ def describe(runtime: Runtime, session_id: str) -> SessionInfo:
 
 
 def _describe(runtime: Runtime, slot: Slot) -> SessionInfo:
-    reason: str | None = None
-    status: Status = "ok"
-    if not slot.is_open:
-        reader = slot.open_reader()
+    if slot.is_open:
+        with slot.reading() as (view, head, receipt, header):
+            return _info(runtime, slot, view, head, receipt, header, None)
+    with contextlib.closing(slot.open_reader()) as reader:
+        torn = None
         if reader.reason != "clean":
-            status, reason = "torn", f"{reader.tail_bytes} bytes of an interrupted write ({reader.reason})"
-        reader.close()
+            torn = f"{reader.tail_bytes} bytes of an interrupted write ({reader.reason})"
+        return _info(runtime, slot, reader.view, reader.head, reader.receipt, reader.header, torn)
+
+
+def _info(
+    runtime: Runtime,
+    slot: Slot,
+    view: LogView,
+    head: Head,
+    receipt: Receipt | None,
+    header: SessionHeader,
+    torn: str | None,
+) -> SessionInfo:
+    status: Status = "ok" if torn is None else "torn"
+    reason = torn
     if slot.state is SlotState.FAILED:
         status, reason = "failed", repr(slot.cause)
-    with slot.reading() as (view, head, receipt, header):
-        last_at: int | None = None
-        if head.position:
-            last_at = next(view.events(head.position - 1, head.position, head)).at
+    last = next(view.events(head.position - 1, head.position, head)) if head.position else None
     return SessionInfo(
         slot.session_id,
         events=head.position,
@@ -100,7 +114,7 @@ def _describe(runtime: Runtime, slot: Slot) -> SessionInfo:
         created_at=header.created_at,
         labels=dict(header.labels),
         status=status,
-        last_at=last_at,
+        last_at=None if last is None else last.at,
         quarantine_bytes=_quarantined(runtime, slot.session_id),
         reason=reason,
     )

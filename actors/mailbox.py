@@ -297,10 +297,8 @@ class Mailbox(Generic[M]):
 
     def close(self, error: Callable[[], BaseException]) -> list[M]:
         """Admit nothing more: senders get `error()`. What waits goes to the caller, who answers it."""
-        with self.lock:
-            if self._closed is None:
-                self._closed = error
-            return self._take()
+        self.refuse(error)
+        return self.take_all()
 
     def reopen(self) -> None:
         """Admit messages again."""

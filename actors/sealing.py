@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..storage.attachments import Attachment
 from ..storage.errors import SessionNotSealedError
+from ..storage.vfs import pieces
 from .readable import ReadableSession
 from .requests import OneShot, SealRequest
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from ..storage.format import Receipt
     from .slot import Slot
-
-_HASH_BYTES: Final = 1024 * 1024
 
 
 def seal(slot: Slot, submit: Callable[[SealRequest], Any]) -> Receipt:
@@ -41,8 +40,8 @@ def seal(slot: Slot, submit: Callable[[SealRequest], Any]) -> Receipt:
             for position, event in enumerate(view.events(verified, head.position, head), verified):
                 if event.kind == "attachment":
                     Attachment(slot.session_id, slot.path, position, event, slot.open_directory).verify()
-            for offset in range(hashed_end, head.end, _HASH_BYTES):
-                digest.update(view.shared.file.pread(min(_HASH_BYTES, head.end - offset), offset))
+            for piece in pieces(view.shared.file, hashed_end, head.end):
+                digest.update(piece)
             verified, hashed_end = head.position, head.end
         sealed: Receipt | None = submit(SealRequest(digest, hashed_end, verified, OneShot()))
         if sealed is not None:

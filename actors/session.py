@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..storage.attachments import new_stage_name
 from ..storage.errors import (
     AppendOutcomeUnknownError,
     BlockingCallError,
@@ -16,7 +17,7 @@ from ..storage.errors import (
 )
 from ..storage.events import encode_event
 from .actor import on_actor_thread
-from .attaching import Incoming, Source, new_stage_name, remove_stage
+from .attaching import Incoming, Source, remove_stage
 from .mailbox import Full
 from .readable import ReadableSession
 from .requests import AppendRequest, OneShot, ReplyFuture, append_request, batch_request

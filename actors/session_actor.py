@@ -11,7 +11,7 @@ from ..storage.errors import SealogError, SessionNotFoundError
 from ..storage.log import open_log
 from .actor import MailboxActor, Turn
 from .mailbox import Poison
-from .requests import AppendRequest, Request, SealRequest
+from .requests import Request
 from .writer import SessionWriter
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .slot import Slot
 
 logger = logging.getLogger("sealog")
-
-__all__ = ["AppendRequest", "Ending", "SealRequest", "SessionActor"]
 
 
 class Ending(enum.Enum):

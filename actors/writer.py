@@ -164,8 +164,9 @@ class SessionWriter:
                     self._publish_files(group)
                 self.log.commit(encode_payload(group.bodies), len(group.bodies))
             except BaseException as error:
-                if self._rolled_back(error):
-                    self._answer_full(group, error)
+                full = self._storage_full(error)
+                if full is not None:
+                    self._answer_full(group, full)
                     return
                 self._answer_fault(group, error)
                 raise
@@ -181,19 +182,18 @@ class SessionWriter:
             self._discard(request)
             request.reply.fail(refusal)
 
-    def _rolled_back(self, error: BaseException) -> bool:
-        """Tell whether the disk was only full, and what was written of the frame is gone for certain."""
+    def _storage_full(self, error: BaseException) -> StorageFullError | None:
+        """Return the answer if the disk was only full, and what was written of the frame is gone again."""
         if not isinstance(error, OSError) or error.errno not in FULL_ERRNOS:
-            return False
+            return None
         try:
             self.log.roll_back()
         except OSError as again:
             logger.warning("%s: could not be rolled back: %s", self.log.path, again)
-            return False
-        return True
+            return None
+        return StorageFullError(self.log.session_id, self.log.path, error.errno)
 
-    def _answer_full(self, group: Group, error: BaseException) -> None:
-        code = error.errno if isinstance(error, OSError) and error.errno else 0
+    def _answer_full(self, group: Group, full: StorageFullError) -> None:
         self._remove_files([str(position) for _, position in group.files])
         stored = [(request, first) for request, first in group.repeated if first < group.head.position]
         for request, first in stored:  # known from earlier commits: a full disk changes nothing
@@ -201,7 +201,7 @@ class SessionWriter:
             request.succeed(first)
         for request in self._all(group):
             self._discard(request)
-            request.reply.fail(StorageFullError(self.log.session_id, self.log.path, code))
+            request.reply.fail(copy.copy(full))
 
     def _answer_fault(self, group: Group, error: BaseException) -> None:
         """Answer after a failed commit; the owner that follows removes what it left.
@@ -261,9 +261,9 @@ class SessionWriter:
         try:
             receipt = log.seal(request.hashed, request.hashed_end)
         except BaseException as error:
-            if self._rolled_back(error):
-                code = error.errno if isinstance(error, OSError) and error.errno else 0
-                request.reply.fail(StorageFullError(log.session_id, log.path, code))
+            full = self._storage_full(error)
+            if full is not None:
+                request.reply.fail(full)
                 return
             unknown = AppendOutcomeUnknownError(log.session_id, f"the seal was not confirmed ({error!r})")
             unknown.__cause__ = error

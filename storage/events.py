@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import msgspec
 
 from .errors import InvalidEventError, LimitExceededError
+from .format import FRAME_EVENTS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,7 +26,7 @@ KIND_BYTES_MAX = 255
 KEY_BYTES_MAX = 4096
 DATA_DEPTH_MAX = 200
 """Containers inside containers; deeper data could not be decoded on a small stack."""
-BATCH_EVENTS_MAX = 65_535
+BATCH_EVENTS_MAX = FRAME_EVENTS_MAX
 """Events of one append_many: a batch is one frame, and a frame counts its events in a u16."""
 
 _WHITE_SPACE = (
@@ -61,7 +62,6 @@ KIND_CODES: dict[str, int] = {
 }
 """Built-in kinds on disk. Codes are never reused or changed."""
 
-ATTACHMENT_CODE = KIND_CODES["attachment"]
 _KINDS: dict[int | str, str] = {code: kind for kind, code in KIND_CODES.items()}
 
 
@@ -109,7 +109,6 @@ class AttachmentData(msgspec.Struct, frozen=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _encode_canonical = msgspec.msgpack.Encoder(order="sorted").encode
-_decode_any = msgspec.msgpack.Decoder().decode
 
 
 class _WireEvent(msgspec.Struct, array_like=True):

@@ -42,7 +42,7 @@ from .format import (
 )
 from .reader import LOG_NAME, LogView, SharedFile, open_log_file
 from .recovery import INDEX_CHECKPOINT, RecoveryReport, encode_index, judge, recover, restore, write_again
-from .vfs import FULL_ERRNOS, close_quietly
+from .vfs import FULL_ERRNOS, close_quietly, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -60,7 +60,6 @@ CHECKPOINT_EVERY_BYTES: Final = 64 * 1024 * 1024
 CHECKPOINT_MIN_BYTES: Final = 64 * 1024
 """A log is not worth an index checkpoint before it takes more than one read to walk."""
 CHECKPOINT_GROWTH: Final = 256
-_HASH_BYTES: Final = 1024 * 1024
 
 logger = logging.getLogger("sealog")
 
@@ -226,8 +225,8 @@ class Log:
             OSError: as for `commit`.
         """
         digest = hashed.copy()
-        for offset in range(hashed_end, self.head.end, _HASH_BYTES):
-            digest.update(self._file.pread(min(_HASH_BYTES, self.head.end - offset), offset))
+        for piece in pieces(self._file, hashed_end, self.head.end):
+            digest.update(piece)
         receipt = Receipt(self.head.position, self._last.digest, digest.hexdigest())
         self._write(KIND_SEAL, encode_msgpack(receipt), 0)
         self.receipt = receipt

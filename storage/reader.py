@@ -28,8 +28,8 @@ from .format import (
     parse_mark,
     payload_digest,
 )
-from .recovery import VERIFY_TAIL_BYTES, Reason, frame_at, judge, read_receipt
-from .scan import walk_chain
+from .recovery import VERIFY_TAIL_BYTES, Reason, judge, read_receipt
+from .scan import read_frame, walk_chain
 from .vfs import close_quietly, sync_if_possible
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class LogView:
         """
         if start >= stop:
             return
-        for first, events in self._batches(start, head, decode_payload):
-            behind = first + len(events)
+        for frame, events in self._batches(start, head, decode_payload):
+            first, behind = frame.first_position, frame.next_position
             if first < start or behind > stop:
                 yield from events[max(start - first, 0) : stop - first]
             else:
@@ -112,7 +112,8 @@ class LogView:
         Raises:
             CorruptionError: it is damaged or gone.
         """
-        return next(self._batches(position, head, decode_payload))
+        frame, events = next(self._batches(position, head, decode_payload))
+        return frame.first_position, events
 
     def some_events(self, start: int, head: Head) -> list[Event]:
         """Return events from `start` on, as whole frames: no more than are read at once.
@@ -121,17 +122,12 @@ class LogView:
             CorruptionError: the first of them is damaged; what stands before damage is returned first.
         """
         found: list[Event] = []
-        size = 0
-
-        def decode(payload: bytes) -> list[Event]:
-            nonlocal size
-            size += len(payload)
-            return decode_payload(payload)
-
+        size_bytes = 0
         try:
-            for first, events in self._batches(start, head, decode):
-                found.extend(events[max(start - first, 0) :])
-                if len(found) >= SOME_EVENTS or size >= SOME_BYTES:
+            for frame, events in self._batches(start, head, decode_payload):
+                found.extend(events[max(start - frame.first_position, 0) :])
+                size_bytes += frame.payload_length
+                if len(found) >= SOME_EVENTS or size_bytes >= SOME_BYTES:
                     break
         except CorruptionError:
             if not found:
@@ -149,10 +145,10 @@ class LogView:
 
     def keys_from(self, start: int, head: Head) -> Iterator[tuple[int, str]]:
         """Yield position and key of each event from `start` on that has a key."""
-        for first, keys in self._batches(start, head, decode_keys):
-            for index, key in enumerate(keys):
-                if key is not None and first + index >= start:
-                    yield first + index, key
+        for frame, keys in self._batches(start, head, decode_keys):
+            for position, key in enumerate(keys, frame.first_position):
+                if key is not None and position >= start:
+                    yield position, key
 
     def frame_before(self, head: Head) -> Frame:
         """Return the frame that ends at `head`.
@@ -174,12 +170,12 @@ class LogView:
 
     def holds(self, checkpoint: Checkpoint) -> bool:
         """Tell whether the frame that a checkpoint was derived from is in this log."""
-        return checkpoint.matches(frame_at(self.shared.file, self.keys, checkpoint.offset))
+        return checkpoint.matches(read_frame(self.shared.file, self.keys, checkpoint.offset))
 
     def _batches(
         self, start: int, head: Head, decode: Callable[[bytes], list[T]], known: Head | None = None
-    ) -> Iterator[tuple[int, list[T]]]:
-        """Yield the frames from the one that holds `start` on: first position, decoded events.
+    ) -> Iterator[tuple[Frame, list[T]]]:
+        """Yield the frames from the one that holds `start` on, with their decoded events.
 
         If a head that ends at `start` is known, nothing before it is read.
         """
@@ -200,7 +196,7 @@ class LogView:
                 payload = chunk[at : at + frame.payload_length]
                 if len(payload) < frame.payload_length:
                     payload = file.pread(frame.payload_length, frame.payload_offset)
-                yield position, self._decode(frame, payload, decode)
+                yield frame, self._decode(frame, payload, decode)
             offset, position, link = frame.end, frame.next_position, frame.header_check
 
     def _frame(
@@ -332,17 +328,9 @@ class LogReader:
 
     def _check_frame(self, last: Frame) -> None:
         file = self.view.shared.file
-        data = file.pread(FRAME_HEADER_SIZE, last.offset)
-        if (
-            len(data) < FRAME_HEADER_SIZE
-            or parse_frame(self.view.keys, data, 0, last.offset, file.path) != last
-        ):
-            raise CorruptionError(
-                file.path,
-                last.offset,
-                last.first_position,
-                "a frame that had been read is no longer there",
-            )
+        if read_frame(file, self.view.keys, last.offset) != last:
+            reason = "a frame that had been read is no longer there"
+            raise CorruptionError(file.path, last.offset, last.first_position, reason)
 
 
 def open_log_file(directory: Directory, *, write: bool = False) -> File:

@@ -28,16 +28,16 @@ from .format import (
     decode_session_header,
     first_previous,
     parse_file_header,
-    parse_frame,
     parse_mark,
 )
 from .index import FrameIndex
-from .scan import Chain, find_frame_behind, last_nonzero, payload_valid, walk_chain
-from .vfs import close_quietly
+from .scan import Chain, find_frame_behind, last_nonzero, read_frame, read_payload, walk_chain
+from .vfs import close_quietly, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from .checkpoints import Checkpoint
     from .vfs import Directory, File
 
 VERIFY_TAIL_BYTES: Final = 2 * 1024 * 1024
@@ -45,7 +45,6 @@ VERIFY_TAIL_BYTES: Final = 2 * 1024 * 1024
 
 INDEX_CHECKPOINT: Final = "index"
 QUARANTINE: Final = "quarantine"
-_COPY_BYTES: Final = 1024 * 1024
 _PAGE_BYTES: Final = 4096
 
 Reason = Literal["clean", "incomplete", "damaged"]
@@ -132,24 +131,11 @@ def judge(
     checkpoint = read_checkpoint(directory, INDEX_CHECKPOINT, keys)
     size = file.stat().size_bytes  # after the mark and the checkpoint, since an owner may be appending
     header = _session_header(file, keys, session_id, size)
-    heads = [head for head in (parse_mark(keys, mark_bytes), remembered) if head is not None]
-    index, start, covered = FrameIndex(), Head(FILE_HEADER_SIZE, 0, first_previous(keys)), None
-    if checkpoint is not None:
-        heads.append(checkpoint.head)
-        frame = frame_at(file, keys, checkpoint.offset)
-        if not checkpoint.matches(frame):
-            raise CorruptionError(
-                path,
-                checkpoint.offset,
-                checkpoint.position,
-                "the log no longer holds what a checkpoint covers",
-            )
-        loaded = None if full else _decode_index(checkpoint.body)
-        if loaded is not None:
-            index, start, covered = loaded, checkpoint.head, frame
+    index, start, covered = _start(file, keys, checkpoint, full=full)
     verify_from = 0 if full else size - VERIFY_TAIL_BYTES
     chain = _walk(file, keys, start, covered, size, index, verify_from)
-    _check_heads(path, chain.head, heads)
+    known = (parse_mark(keys, mark_bytes), remembered, None if checkpoint is None else checkpoint.head)
+    _check_heads(path, chain.head, [head for head in known if head is not None])
     while True:
         last = chain.last or covered
         if last is None:
@@ -169,18 +155,23 @@ def judge(
         more.last = more.last or last
         chain = more
     receipt = read_receipt(file, last) if last.kind == KIND_SEAL else None
-    return Judgement(
-        keys,
-        header,
-        chain.head,
-        last,
-        receipt,
-        index,
-        size,
-        tail_end,
-        reason,
-        start.end if covered else 0,
-    )
+    checkpointed_end = 0 if covered is None else covered.end
+    return Judgement(keys, header, chain.head, last, receipt, index, size, tail_end, reason, checkpointed_end)
+
+
+def _start(
+    file: File, keys: FormatKeys, checkpoint: Checkpoint | None, *, full: bool
+) -> tuple[FrameIndex, Head, Frame | None]:
+    """Return where the walk begins: behind the frame that a checkpoint covers, or behind the file header."""
+    if checkpoint is not None:
+        covered = read_frame(file, keys, checkpoint.offset)
+        if not checkpoint.matches(covered):
+            reason = "the log no longer holds what a checkpoint covers"
+            raise CorruptionError(file.path, checkpoint.offset, checkpoint.position, reason)
+        index = None if full else _decode_index(checkpoint.body)
+        if index is not None:
+            return index, checkpoint.head, covered
+    return FrameIndex(), Head(FILE_HEADER_SIZE, 0, first_previous(keys)), None
 
 
 def _walk(
@@ -193,7 +184,7 @@ def _walk(
     verify_from: int,
 ) -> Chain:
     if covered is not None:
-        if not payload_valid(file, keys, covered):
+        if read_payload(file, keys, covered) is None:
             raise CorruptionError(
                 file.path,
                 covered.offset,
@@ -206,17 +197,19 @@ def _walk(
 
 
 def _session_header(file: File, keys: FormatKeys, session_id: str, size: int) -> SessionHeader:
-    frame = frame_at(file, keys, FILE_HEADER_SIZE)
-    reason = "the log has no session header"
+    frame = read_frame(file, keys, FILE_HEADER_SIZE)
+    payload = None
     if (
         frame is not None
         and frame.kind == KIND_SESSION_HEADER
         and frame.end <= size
         and frame.previous == first_previous(keys)
-        and payload_valid(file, keys, frame)
     ):
+        payload = read_payload(file, keys, frame)
+    reason = "the log has no session header"
+    if payload is not None:
         try:
-            header = decode_session_header(file.pread(frame.payload_length, frame.payload_offset))
+            header = decode_session_header(payload)
         except msgspec.DecodeError as error:
             reason = f"the session header cannot be decoded: {error}"
         else:
@@ -224,14 +217,6 @@ def _session_header(file: File, keys: FormatKeys, session_id: str, size: int) ->
                 return header
             reason = f"this is the log of session {header.session_id!r}, not of {session_id!r}"
     raise CorruptionError(file.path, FILE_HEADER_SIZE, 0, reason)
-
-
-def frame_at(file: File, keys: FormatKeys, offset: int) -> Frame | None:
-    """Return the intact frame header at an offset, None if there is none."""
-    data = file.pread(FRAME_HEADER_SIZE, offset)
-    if len(data) < FRAME_HEADER_SIZE:
-        return None
-    return parse_frame(keys, data, 0, offset, file.path)
 
 
 def _check_heads(path: str, head: Head, heads: list[Head]) -> None:
@@ -349,13 +334,15 @@ def _quarantine(directory: Directory, file: File, start: int, end: int) -> str:
     quarantine = directory.open_directory(QUARANTINE)
     copy: File | None = None
     try:
-        digest = xxh3_64_hexdigest(file.pread(min(_COPY_BYTES, end - start), start))
+        digest = xxh3_64_hexdigest(next(pieces(file, start, end)))
         name = f"{start}-{end - start}-{digest}"
         if quarantine.stat(name) is not None:  # of a recovery that was interrupted
             quarantine.unlink(name)
         copy = quarantine.open(name, create=True)
-        for offset in range(start, end, _COPY_BYTES):
-            copy.pwrite(file.pread(min(_COPY_BYTES, end - offset), offset), offset - start)
+        written = 0
+        for piece in pieces(file, start, end):
+            copy.pwrite(piece, written)
+            written += len(piece)
         copy.sync_data()
         quarantine.sync()
     finally:

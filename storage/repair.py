@@ -18,7 +18,6 @@ from .errors import AttachmentCorruptError, AttachmentMissingError, CorruptionEr
 from .events import Event, decode_payload, encode_event, encode_payload
 from .format import (
     FILE_HEADER_SIZE,
-    FRAME_HEADER_SIZE,
     HEAD_MARK,
     KIND_EVENTS,
     KIND_SEAL,
@@ -29,11 +28,9 @@ from .format import (
     decode_session_header,
     file_header,
     parse_file_header,
-    parse_frame,
-    payload_digest,
 )
 from .reader import open_log_file, read_mark_bytes
-from .scan import find_frame_behind, last_nonzero
+from .scan import find_frame_behind, last_nonzero, read_frame, read_payload
 from .vfs import close_quietly
 
 if TYPE_CHECKING:
@@ -139,8 +136,7 @@ def _find_keys(directory: Directory, file: File) -> FormatKeys:
     if len(mark) == HEAD_MARK.size:
         seed = HEAD_MARK.unpack(mark)[0]
         keys = FormatKeys(file.pread(4, FILE_HEADER_SIZE), seed, b"")
-        data = file.pread(FRAME_HEADER_SIZE, FILE_HEADER_SIZE)
-        if len(data) == FRAME_HEADER_SIZE and parse_frame(keys, data, 0, FILE_HEADER_SIZE, file.path):
+        if read_frame(file, keys, FILE_HEADER_SIZE) is not None:
             return keys
     raise CorruptionError(
         file.path, 0, 0, "the file header is damaged and nothing else tells the keys of this log"
@@ -162,10 +158,10 @@ class _Salvage:
 
     def session_header(self, session_id: str) -> SessionHeader:
         """Return the session header, or a stand-in for it."""
-        frame = self._frame_at(FILE_HEADER_SIZE)
+        frame = read_frame(self._file, self._keys, FILE_HEADER_SIZE)
         if frame is not None and frame.kind == KIND_SESSION_HEADER:
             with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
-                payload = self._payload(frame)
+                payload = read_payload(self._file, self._keys, frame)
                 if payload is not None:
                     header = decode_session_header(payload)
                     if header.session_id != session_id:
@@ -184,7 +180,7 @@ class _Salvage:
         """Yield the payloads of the copy's frames."""
         offset = FILE_HEADER_SIZE
         while offset < self._size:
-            frame = self._frame_at(offset)
+            frame = read_frame(self._file, self._keys, offset)
             if frame is None or frame.first_position < self.position:
                 frame = find_frame_behind(self._file, self._keys, offset + 1, self._size, self.position)
                 if frame is None:
@@ -200,7 +196,7 @@ class _Salvage:
                 yield from self._events(frame)
 
     def _events(self, frame: Frame) -> Iterator[tuple[bytes, int]]:
-        payload = self._payload(frame)
+        payload = read_payload(self._file, self._keys, frame)
         if payload is not None:
             with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
                 events = decode_payload(payload)
@@ -227,17 +223,6 @@ class _Salvage:
             self.position += step
             count -= step
             yield encode_payload([body] * step), step
-
-    def _frame_at(self, offset: int) -> Frame | None:
-        data = self._file.pread(FRAME_HEADER_SIZE, offset)
-        if len(data) < FRAME_HEADER_SIZE:
-            return None
-        return parse_frame(self._keys, data, 0, offset, self._file.path)
-
-    def _payload(self, frame: Frame) -> bytes | None:
-        payload = self._file.pread(frame.payload_length, frame.payload_offset)
-        intact = len(payload) == frame.payload_length and payload_digest(self._keys, payload) == frame.digest
-        return payload if intact else None
 
 
 def _copy_attachments(

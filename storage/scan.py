@@ -125,17 +125,24 @@ def walk_chain(  # noqa: C901, PLR0912, PLR0915 — one loop over every frame of
             break
     head = Head(offset, position, link)
     frame = None if last is None else Frame(*last)
-    if frame is not None and not verified and not payload_valid(file, keys, frame):
+    if frame is not None and not verified and read_payload(file, keys, frame) is None:
         index.remove_last(frame.offset)
         last_good = None if last_before is None else Frame(*last_before)
         return Chain(Head(*before), last_good, frames - 1, "digest", frame)
     return Chain(head, frame, frames, why, None if bad is None else Frame(*bad))
 
 
-def payload_valid(file: File, keys: FormatKeys, frame: Frame) -> bool:
-    """Tell whether the payload of a frame is there and has the digest that its header names."""
+def read_frame(file: File, keys: FormatKeys, offset: int) -> Frame | None:
+    """Return the intact frame header at an offset, None if there is none."""
+    data = file.pread(FRAME_HEADER_SIZE, offset)
+    return parse_frame(keys, data, 0, offset, file.path) if len(data) == FRAME_HEADER_SIZE else None
+
+
+def read_payload(file: File, keys: FormatKeys, frame: Frame) -> bytes | None:
+    """Return the payload of a frame; None if it is cut off, or has not the digest that its header names."""
     payload = file.pread(frame.payload_length, frame.payload_offset)
-    return len(payload) == frame.payload_length and payload_digest(keys, payload) == frame.digest
+    intact = len(payload) == frame.payload_length and payload_digest(keys, payload) == frame.digest
+    return payload if intact else None
 
 
 def find_frame_behind(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,14 +11,13 @@ from .attachments import Attachment
 from .directory import open_session_directory
 from .errors import AttachmentCorruptError, AttachmentMissingError, CorruptionError, FormatError
 from .reader import LOG_NAME, LogReader
+from .vfs import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .events import Event
     from .vfs import Directory, FileSystem
-
-_HASH_BYTES: Final = 1024 * 1024
 
 
 class VerifyReport(msgspec.Struct, frozen=True):
@@ -123,8 +122,8 @@ def _receipt_problem(reader: LogReader) -> Iterator[str]:
     receipt, file = reader.receipt, reader.view.shared.file
     if receipt is None:
         return
-    digest, end = hashlib.sha256(), reader.last.offset
-    for offset in range(0, end, _HASH_BYTES):
-        digest.update(file.pread(min(_HASH_BYTES, end - offset), offset))
+    digest = hashlib.sha256()
+    for piece in pieces(file, 0, reader.last.offset):
+        digest.update(piece)
     if receipt.sha256 != digest.hexdigest() or receipt.events != reader.head.position:
         yield f"{file.path}: the seal's receipt does not fit the log before it"

@@ -20,8 +20,9 @@ if sys.platform != "win32":  # `supported` says so there
     import fcntl
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
+PIECE_BYTES = 1024 * 1024
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
 
@@ -348,6 +349,12 @@ class OsFileSystem:
             return _file_stat(os.stat(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+
+def pieces(file: File, start: int, end: int) -> Iterator[bytes]:
+    """Read a stretch of a file, a piece at a time."""
+    for offset in range(start, end, PIECE_BYTES):
+        yield file.pread(min(PIECE_BYTES, end - offset), offset)
 
 
 def close_quietly(*handles: File | Directory | None) -> None:

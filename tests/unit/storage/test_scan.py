@@ -12,7 +12,7 @@ from sealog.storage import scan
 from sealog.storage.errors import UpgradeRequiredError
 from sealog.storage.format import FILE_HEADER_SIZE, FRAME_HEADER_SIZE, KIND_EVENTS, Head, encode_frame
 from sealog.storage.index import FrameIndex
-from sealog.storage.scan import Chain, find_frame_behind, last_nonzero, payload_valid, walk_chain
+from sealog.storage.scan import Chain, find_frame_behind, last_nonzero, read_payload, walk_chain
 
 if TYPE_CHECKING:
     from .conftest import Kit
@@ -178,9 +178,9 @@ def test_zeros_between_chunks_do_not_end_the_look(kit: Kit) -> None:
 def test_a_payload_that_is_cut_is_not_valid(kit: Kit) -> None:
     kit.make("a")
     frame = kit.frames()[-1]
-    assert payload_valid(kit.log_file(), kit.keys(), frame)
+    assert read_payload(kit.log_file(), kit.keys(), frame) is not None
     kit.cut(frame.end - 1)
-    assert not payload_valid(kit.log_file(), kit.keys(), frame)
+    assert read_payload(kit.log_file(), kit.keys(), frame) is None
 
 
 def test_a_log_that_shrinks_while_it_is_read_has_no_frames_there(kit: Kit) -> None:
