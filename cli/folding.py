@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ..projections.transcript import CALL_ID_FIELDS
+from ..projections.transcript import call_id_of
 from ..storage.errors import SealogError
 from ..storage.events import Event
 
@@ -88,10 +88,4 @@ class _Folder:
 
 
 def _call_id(data: Any) -> str:
-    if isinstance(data, dict):
-        fields = cast("dict[str, Any]", data)
-        for name in CALL_ID_FIELDS:
-            found = fields.get(name)
-            if isinstance(found, (str, int)) and found != "":
-                return str(found)
-    return ""
+    return call_id_of(data) or ""

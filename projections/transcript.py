@@ -177,7 +177,7 @@ def _own(message: TranscriptMessage) -> TranscriptMessage:
 def _item(state: TranscriptState, role: MessageRole, event: Event) -> _Item:
     """Return the item of an event; note its calls as open, or the one it answers as answered."""
     position, kind = state.position, event.kind
-    call_id = _call_id(event.data)
+    call_id = call_id_of(event.data)
     message = TranscriptMessage(role, kind, event.text, position, data=event.data)
     if kind == "attachment" and not event.text:
         message = msgspec.structs.replace(message, text=_attachment_text(event.data))
@@ -208,7 +208,8 @@ def _answered(open_calls: list[_Open], call_id: str | None) -> _Open | None:
     return None
 
 
-def _call_id(data: Any) -> str | None:
+def call_id_of(data: Any) -> str | None:
+    """Return the id that the data of a call or an answer names its call by; None if it names none."""
     if isinstance(data, dict):
         fields = cast("dict[str, Any]", data)
         for name in CALL_ID_FIELDS:
@@ -222,7 +223,7 @@ def _calls_within(data: Any) -> list[str]:
     calls: Any = cast("dict[str, Any]", data).get("tool_calls") if isinstance(data, dict) else None
     if not isinstance(calls, list):
         return []
-    found = [_call_id(call) for call in cast("list[Any]", calls)]
+    found = [call_id_of(call) for call in cast("list[Any]", calls)]
     return [call_id for call_id in found if call_id is not None]
 
 
